@@ -88,6 +88,8 @@ class ActionContext:
     """Hits of a search are marked."""
     in_file: bool = False
     """A file fills the page."""
+    paired: bool = False
+    """A conversation and a file are open, beside or behind each other."""
     after_g: bool = False
     """The key before was g, a moment ago."""
     moving: bool = False
@@ -114,6 +116,8 @@ class ActionContext:
     """The focused cell can be folded."""
     is_result: bool = False
     """The focused cell is what a tool gave, which stays as it is."""
+    leads: bool = False
+    """The focused cell leads to a file."""
     reading: bool = False
     """The person may read, not write."""
     running: bool = True
@@ -138,6 +142,8 @@ class ActionContext:
             goal="decide" if self.waiting else "navigate",
             writer=self.writer or "",
             privacy="share" if self.private else "private",
+            enter="open" if self.leads else "edit",
+            other="conversation" if self.in_file else "file",
         )
 
 
@@ -318,6 +324,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _contexts("next_context", ("down", "j"), "The context below.", words="context"),
     _contexts("previous_context", ("up", "k"), "The context above."),
     _contexts(
+        "open_folder",
+        ("right", "l"),
+        "Open the chosen folder of the project, or go into it; elsewhere, go to the project.",
+        words="project",
+        enabled=lambda now: now.live,
+    ),
+    _contexts("close_folder", ("left", "h"), "Close the chosen folder, or go to the one above."),
+    _contexts(
         "leave_contexts",
         ("escape", "tab", "i"),
         "Back to where you were; the sidebar stays.",
@@ -371,8 +385,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "edit",
         ("enter",),
         "Write in the cell, also while a model writes in it; the command of a tool call goes to"
-        " the composer. What others have not sent is theirs alone.",
-        words="edit",
+        " the composer, a change of a file and a reference lead to the file. What others have not"
+        " sent is theirs alone.",
+        words="{enter}",
         title="Edit the cell",
         enabled=lambda now: now.focused,
         footer=lambda now: not now.is_result,
@@ -432,6 +447,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="{interrupt}",
         title="Stop {stoppable}",
         enabled=lambda now: now.stoppable is not None or now.selecting,
+    ),
+    _anywhere(
+        "other_page",
+        ("f7",),
+        "From the file to the conversation, or back; a click does the same where both are seen.",
+        words="{other}",
+        title="Go to the {other}",
+        enabled=lambda now: now.paired,
     ),
     _branched(
         "next_sibling",

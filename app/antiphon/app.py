@@ -33,7 +33,7 @@ from antiphon.screen_filter import NeutralText
 from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
-from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.conversation_screen import ConversationScreen, page_under
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateStore
@@ -49,7 +49,7 @@ from antiphon.textual_patches.driver import (
     TerminalLost,
     is_linux_console,
 )
-from antiphon.textual_patches.screens import LaidOutPalette
+from antiphon.textual_patches.screens import LaidOutPalette, hand_on
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.widgets.composer import DraftSync, random_seq
@@ -70,9 +70,9 @@ LEAD_SECONDS: Final = 0.01
 LEAD_LOOKS: Final = 200
 """Times between looks whether an action asks for something, and how many."""
 
-_INPUT = (
-    events.Key | events.Paste | events.MouseDown | events.MouseScrollDown | events.MouseScrollUp
-)
+_WHEEL = events.MouseScrollDown | events.MouseScrollUp
+
+_INPUT = events.Key | events.Paste | events.MouseDown | _WHEEL
 """Events by which a person takes the view into their own hands."""
 
 
@@ -147,32 +147,37 @@ class AntiphonApp(App[None]):
         self._attention = Attention()
         self._keys = InputQueue(self, self._hand_on)
         new_draft = partial(DraftSync, clock=clock, new_seq=new_seq, notify=self._notify_person)
-        self.context = ShownContext(self, options, self._memory, self._keys, new_draft)
+        self.context = ShownContext(
+            self, options, self._memory, self._keys, new_draft, self._new_screen
+        )
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)  # else it is never removed
         self._place = place or place_name(options)
 
     def get_default_screen(self) -> ConversationScreen:
+        return self.context.new_screen()
+
+    def _new_screen(self, page: ShownContext) -> ConversationScreen:
         keymap = KeyMap(self.settings.keys)
         frame = ConversationFrame(
-            self.context.session,
-            self.context.draft,
+            page.session,
+            page.draft,
             self._hints,
             keymap,
             place=self._place,
             settings=self.settings,
             clock=self._clock,
-            is_file=self.context.file is not None,
+            is_file=page.file is not None,
         )
         control = partial(
             ConversationControllers,
             frame=frame,
             cells=frame.area.cells,
             keymap=keymap,
-            session=self.context.session,
-            context=self.context.name,
+            session=page.session,
+            context=page.name,
             open_context=self.context.open,
             files=self.context.files,
-            file=self.context.file,
+            file=page.file,
             keys=self._keys,
             memory=self._memory,
             hints=self._hints,
@@ -192,12 +197,12 @@ class AntiphonApp(App[None]):
 
     @property
     def session(self) -> Session:
-        """The session of the context that is shown."""
-        return self.context.session
+        """The session of the page that keys go to."""
+        return self.context.front.session
 
     @property
     def document_screen(self) -> ConversationScreen:
-        return self.context.screen
+        return self.context.front.screen
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.AppFocus | events.AppBlur):
@@ -205,10 +210,16 @@ class AntiphonApp(App[None]):
         elif isinstance(event, events.Key | events.Paste):
             self._attention.key()
         if isinstance(event, _INPUT) and not event.is_forwarded:
-            first = self.screen_stack[0]
-            has_stopped = isinstance(first, ConversationScreen) and first.following.stop()
+            has_stopped = self.document_screen.following.stop()
             if has_stopped and isinstance(event, events.Key) and event.key == "escape":
                 return  # the person wanted nothing else by it
+        if isinstance(event, events.MouseEvent) and not event.is_forwarded:
+            other = page_under(self, event.x, event.y)
+            if other is not None and isinstance(event, _WHEEL):
+                hand_on(other, event)
+                return
+            if other is not None and isinstance(event, events.MouseDown):
+                self.context.come()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._keys.put(event)
         else:
@@ -369,9 +380,9 @@ class AntiphonApp(App[None]):
 
     async def action_quit(self) -> None:
         """Leave, with everything that was typed on the kernel's disk."""
-        standing = self.session.status
+        pages, standing = self.context.pages, self.context.session.status
         answers = standing.connection is ConnectionStatus.LIVE and not standing.is_silent
-        unsaved = standing.unsaved + bool(self.context.draft.unheard)
+        unsaved = sum(one.session.status.unsaved + bool(one.draft.unheard) for one in pages)
         if unsaved and not answers and not self.context.is_leaving:
             self.context.is_leaving = True
             self.document_screen.hint(
@@ -379,32 +390,36 @@ class AntiphonApp(App[None]):
                 " keeps what was written in a file."
             )
             return
-        await self.document_screen.contexts.refresh()
-        try:
-            kept = await self.session.leave(self.context.draft.unheard)
-        except AntiphonError as error:
-            self.exit(message=error.message)
-            return
-        self.exit(message=None if kept is None else not_confirmed(kept))
+        await self.context.screen.contexts.refresh()
+        told: list[str] = []
+        for one in pages:
+            try:
+                kept = await one.session.leave(one.draft.unheard)
+            except AntiphonError as error:
+                told.append(error.message)
+            else:
+                told += [] if kept is None else [not_confirmed(kept)]
+        self.exit(message="\n".join(told) or None)
 
     async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
-        self.document_screen.view.keep()
-        unheard = self.context.draft.unheard
-        closing = asyncio.ensure_future(self.session.leave(unheard))
+        await asyncio.gather(*map(self._leave_at_once, self.context.pages))
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    async def _leave_at_once(self, page: ShownContext) -> None:
+        page.screen.view.keep()
+        unheard = page.draft.unheard
+        closing = asyncio.ensure_future(page.session.leave(unheard))
         # What was typed is written down before the connection is closed, which may take longer.
         await asyncio.wait({closing}, timeout=END_SECONDS)
-        refused = self.session.status.refused
+        refused = page.session.status.refused
         file = None if refused is None else refused.file
         with suppress(AntiphonError):  # there is nobody left to be told
             if closing.done():
                 file = closing.result() or file
-            if file is not None and (
-                unheard or refused is not self.document_screen.people.looked_at
-            ):
+            if file is not None and (unheard or refused is not page.screen.people.looked_at):
                 mark_untold(file)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
 
     def _end_by(self, number: signal.Signals) -> None:
         self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
@@ -419,7 +434,7 @@ def open_app(options: AppOptions) -> None:
     """
     app = AntiphonApp(options)
     app.run()
-    if app.session.start_failure is not None:
-        raise app.session.start_failure
+    if app.context.session.start_failure is not None:
+        raise app.context.session.start_failure
     if app.return_code:
         sys.exit(app.return_code)

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NamedTuple, Protocol
 
+from antiphon.project_tree import ProjectTree
 from antiphon.render.display import displayable_in_a_row
 from antiphon.session import KernelCalls
 
@@ -95,19 +96,31 @@ def mentions(text: str) -> Iterator[FileMention]:
             yield FileMention(found.start(), found.end(), path, line)
 
 
-class OpensFile(Protocol):
-    """The way to a file, and there to a line, counted from 0."""
+class FilePages(Protocol):
+    """The conversation and the file that are shown."""
 
-    def __call__(self, path: str, line: int | None = None) -> None: ...
+    @property
+    def file_page(self) -> object | None:
+        """The page of a file; None if none is open."""
+
+    def open_file(self, path: str, line: int | None = None) -> None:
+        """Show a file, and there a line, counted from 0."""
+
+    def go_back(self) -> None: ...
+
+    def come(self, page: None = None, action: str = "") -> None:
+        """Bring the page that is not in front there, and do an action."""
 
 
 class ProjectFiles:
     """The files of the kernel's project, and the way to one and back."""
 
-    def __init__(self, open_file: OpensFile, go_back: Callable[[], None], project: Path) -> None:
-        self.open = open_file
-        self.go_back = go_back
+    def __init__(self, pages: FilePages, project: Path) -> None:
+        self.open = pages.open_file
+        self.go_back = pages.go_back
+        self.pages = pages
         self._project = project.as_posix()
+        self.tree = ProjectTree()
         self.recent: list[str] = []
         """Paths that were opened here, the latest first."""
         self._paths: dict[str, tuple[str, str]] = {}
@@ -148,6 +161,7 @@ class ProjectFiles:
             if after is None:
                 break
         self._paths, self._listed_at = paths, monotonic()
+        self.tree.paths = list(paths)
         self._named = {}
         for path in paths:
             self._named.setdefault(path.rpartition("/")[2], []).append(path)

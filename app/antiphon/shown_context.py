@@ -1,9 +1,9 @@
-"""The context on the screen: its session and its message, another document, another context."""
+"""The contexts on the screen: a conversation and a file, each with its session and document."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,16 +14,25 @@ from typing import NamedTuple
 from textual.app import App
 from textual.worker import WorkerError, WorkType, get_current_worker
 
-from antiphon.actions import Mode
 from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import ProjectFiles, ShownFile
-from antiphon.screens.conversation_screen import ConversationScreen, ScreenState
+from antiphon.screens.conversation_screen import (
+    ConversationScreen,
+    ScreenState,
+    fit_pages,
+    shown_pages,
+)
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
-from antiphon.textual_patches.screens import forget_first_screen, move_covers
+from antiphon.textual_patches.screens import (
+    forget_first_screen,
+    move_screens,
+    swap_screens,
+    take_out,
+)
 from antiphon.widgets.composer import DraftSync, PrivateDraftFile
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.sanitize import sanitize
@@ -33,6 +42,8 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names, quote
 from antiphon_kernel.yjs.close_codes import CloseCode
+
+_MODE_NUMBERS = count()
 
 KNOWN_SECONDS = 1.0
 """How long keys wait for the kernel to say who the person is, after it has refused something."""
@@ -47,12 +58,13 @@ class _Visit(NamedTuple):
     query: str = ""
     line: int | None = None
     """Of a file, counted from 0."""
-    is_among_cells: bool = False
-    """The person chooses a cell there."""
 
 
 class ShownContext:
-    """Shows one context after the other, and a context anew when its document is replaced."""
+    """Shows one context after the other, and a context anew when its document is replaced.
+
+    A file has a page of its own, beside that of the conversation or over it.
+    """
 
     def __init__(
         self,
@@ -61,8 +73,14 @@ class ShownContext:
         memory: ViewStateStore,
         keys: InputQueue,
         new_draft: Callable[..., DraftSync],
+        new_screen: Callable[[ShownContext], ConversationScreen],
+        file: ShownFile | None = None,
+        files: ProjectFiles | None = None,
     ) -> None:
+        """`file` and `files` are those of a page for files."""
         self._app = app
+        self._new_screen = new_screen
+        self._screen: ConversationScreen | None = None
         self._memory = memory
         self._keys = keys
         self._new_draft = new_draft
@@ -78,15 +96,16 @@ class ShownContext:
         self.is_leaving = False
         """The person has said that they leave, with what is not on the kernel."""
         self.session = self._new_session(options)
-        self.file: ShownFile | None = None
+        self.file = file
         """The file that is shown; None if a conversation is."""
-        self._visits: list[_Visit] = []
-        """The way back, the last one first to go to."""
+        self.file_page: ShownContext | None = None
+        """The page of a file beside that of the conversation."""
+        self.visits: list[_Visit] = []
+        """The files before this one, the last one first to go to."""
         self._wanted_file = options.file
         """The path that the app was started with, until it has been opened, and a line."""
-        self.files = ProjectFiles(self.open_file, self.go_back, self.session.project)
+        self.files = files or ProjectFiles(self, self.session.project)
         self.draft = new_draft(self.session.document, private=self._private_file())
-        self._mode_numbers = count()
         self._replacements = 0
         """New documents that are to be shown, or are just being shown."""
         self._replacing = asyncio.Lock()
@@ -95,9 +114,22 @@ class ShownContext:
 
     @property
     def screen(self) -> ConversationScreen:
-        screen = self._app.screen_stack[0]
-        assert isinstance(screen, ConversationScreen)
+        assert self._screen is not None
+        return self._screen
+
+    def new_screen(self) -> ConversationScreen:
+        screen = self._screen = self._new_screen(self)
         return screen
+
+    @property
+    def front(self) -> ShownContext:
+        """The page that keys go to."""
+        page, shown = self.file_page, shown_pages(self._app)
+        return page if page is not None and shown and shown[-1] is page.screen else self
+
+    @property
+    def pages(self) -> Sequence[ShownContext]:
+        return [self, *([] if self.file_page is None else [self.file_page])]
 
     @property
     def name(self) -> str:
@@ -147,23 +179,26 @@ class ShownContext:
         self._app.exit(return_code=1, message=sanitize(f"antiphon: {message}"))
 
     def _private_file(self) -> PrivateDraftFile | None:
-        """Return the file of the private draft; None in a demo, whose kernel is gone with it."""
-        if place_name(self.options) == DEMO:
+        """Return the file of the private draft; None beside a file, and in a passing demo."""
+        if place_name(self.options) == DEMO or self.file is not None:
             return None
         return PrivateDraftFile(state_folder(), kernel_name(self.options))
 
     def open(self, context: str, block: str | None = None, query: str = "") -> None:
-        self._visits.clear()
-        self._go(_Visit(context, block=block, query=query))
+        page = self.file_page
+        if page is not None and page.file is not None and page.file.context == context:
+            page.go(_Visit(context, page.file))
+            return
+        self.go(_Visit(context, block=block, query=query))
 
-    def _go(self, visit: _Visit) -> None:
+    def go(self, visit: _Visit) -> None:
         work: WorkType[None] = partial(self._show_context, visit, self._keys.hold())
         self._app.run_worker(work, name="another context", exclusive=True)
 
     def open_file(self, path: str, line: int | None = None) -> None:
-        """Show a file, at a line if one is given; `go_back` leads to what is shown now."""
+        """Show a file, at a line if one is given, on the page for files."""
         work: WorkType[None] = partial(self._open_file, path, line, self._keys.hold())
-        self._app.run_worker(work, name="a file", exclusive=True)
+        self._app.run_worker(work, name="a file", group="files", exclusive=True)
 
     async def _open_file(
         self, path: str, line: int | None, release_keys: Callable[[], None]
@@ -171,29 +206,70 @@ class ShownContext:
         try:
             file = ShownFile.of(await self.session.call("file.open", {"path": path}))
         except AntiphonError as error:
-            self.screen.hint(error.message)
+            self.front.screen.hint(error.message)
             release_keys()
             return
         self.files.opened(file.path)
-        here = self.session.document.context or self.options.context or DEFAULT_CONTEXT
-        if file.context == here:
-            if line is not None:
-                self.screen.area.go_to_line(file.block, line)
-            release_keys()
-            return
-        is_among_cells = self.screen.mode is not Mode.WRITE
-        self._visits = [one for one in self._visits if one.context != file.context]
-        self._visits.append(_Visit(here, self.file, is_among_cells=is_among_cells))
-        await self._show_context(_Visit(file.context, file, file.block, line=line), release_keys)
+        visit, page = _Visit(file.context, file, file.block, line=line), self.file_page
+        if page is None:
+            options = replace(self.options, context=file.context, file=None)
+            page = ShownContext(
+                *(self._app, options, self._memory, self._keys, self._new_draft),
+                *(self._new_screen, file, self.files),
+            )
+            page.label = file.path
+            try:
+                await page._arrive(visit)
+            finally:
+                self.file_page = page if page._screen is not None else None
+        elif page.file is not None and page.file.context != file.context:
+            page.visits = [one for one in page.visits if one.context != file.context]
+            page.visits.append(_Visit(page.file.context, page.file))
+            await page._show_context(visit, release_keys)
+        elif line is not None:
+            page.screen.area.go_to_line(file.block, line)
+        self.come(page)
+        release_keys()
 
     def go_back(self) -> None:
-        """Show what was shown before the file."""
-        if self._visits:
-            self._go(self._visits.pop())
+        """Show the file before this one, or else the conversation alone."""
+        page = self.file_page
+        if page is not None and page.visits:
+            page.go(page.visits.pop())
+        elif page is not None:
+            self._start_work(partial(self._close, page, self._keys.hold()), name="no file")
+
+    async def _close(self, page: ShownContext, release_keys: Callable[[], None]) -> None:
+        """Show the conversation alone, when what was written in the file is on the kernel."""
+        if page.session.is_live:
+            with suppress(AntiphonError):  # leaving it writes down what was refused
+                await page.session.replica.saved()
+        async with page._replacing:
+            if page is self.file_page:
+                self.file_page, mode = None, f"document-{next(_MODE_NUMBERS)}"
+                self._app.add_mode(mode, self.new_screen)
+                take_out(self._app, page.screen, mode)
+                fit_pages(self._app)
+                page.screen.retire()
+                removal = partial(page._remove_screen, mode, page.screen, False)
+                self._start_work(removal, group="screens before")
+                leaving = partial(page._leave, page.session, page.draft)
+                self._start_work(leaving, group="sessions before")
+        release_keys()
+
+    def come(self, page: ShownContext | None = None, action: str = "") -> None:
+        """Bring a page to the front, or else the other one, and do an action there."""
+        if self.file_page is None:
+            return
+        if page is not self.front:
+            swap_screens(self._app, self.screen, self.file_page.screen)
+        fit_pages(self._app)
+        if action:
+            self.front.screen.call_action(action)
 
     async def _show_context(self, visit: _Visit, release_keys: Callable[[], None]) -> None:
         """Everything that was written in the one before is on the kernel's disk first."""
-        context, file, block = visit.context, visit.file, visit.block
+        context, file = visit.context, visit.file
         before = self.session
         if before.is_live:
             with suppress(AntiphonError):  # leaving it writes down what was refused
@@ -207,16 +283,22 @@ class ShownContext:
             self.options = replace(self.options, context=context)
             self.session = self._new_session(self.options)
             try:
-                await self._show_document()
-                if block is not None:
-                    self.screen.view.arrive_at(block, visit.query, visit.line)
-                elif visit.is_among_cells:
-                    self.screen.cells.focus()
-                around = block or self._memory.anchored_block(context)
-                self.session.start(around, has_preview=file is None)
-            finally:  # also for a person who wants to be in a third context meanwhile
+                await self._arrive(visit)
+            finally:
                 self._start_work(partial(self._leave, before, draft), group="sessions before")
+        if file is None:
+            self.come(self)
         release_keys()
+
+    async def _arrive(self, visit: _Visit) -> None:
+        """Show the document of the new session, at the place that is wanted."""
+        try:
+            await self._show_document()
+        finally:  # also for a person who wants to be elsewhere meanwhile
+            if visit.block is not None and self._screen is not None:
+                self.screen.view.arrive_at(visit.block, visit.query, visit.line)
+            around = visit.block or self._memory.anchored_block(visit.context)
+            self.session.start(around, has_preview=visit.file is None)
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""
@@ -276,20 +358,22 @@ class ShownContext:
 
     async def _show_document(self, same_context: ConversationScreen | None = None) -> None:
         """Show the session's document; the message of a screen of the `same_context` goes on."""
-        while same_context is None and len(self._app.screen_stack) > 1:
+        while same_context is None and not isinstance(self._app.screen, ConversationScreen):
             await self._app.screen.dismiss(None)  # so that whoever has asked there goes on
         if same_context is not None:
             self.draft = self._new_draft(self.session.document)
             self.draft.succeed(same_context.composer.draft)
         else:
             self.draft = self._new_draft(self.session.document, private=self._private_file())
-        before, mode_before = self.screen, self._app.current_mode
-        mode = f"document-{next(self._mode_numbers)}"
-        self._app.add_mode(mode, self._app.get_default_screen)
+        before, mode_before = self._screen, self._app.current_mode
+        mode = f"document-{next(_MODE_NUMBERS)}"
+        self._app.add_mode(mode, self.new_screen)
         mounted = self._app.switch_mode(mode)
-        move_covers(self._app, mode_before)
+        move_screens(self._app, mode_before, before)
+        fit_pages(self._app)
         await mounted
-        before.retire()
+        if before is not None:
+            before.retire()
         removal = partial(self._remove_screen, mode_before, before, same_context is not None)
         self._start_work(removal, group="screens before")
         refused = self.session.status.refused
@@ -297,21 +381,22 @@ class ShownContext:
             self.screen.hint(rejected_location(refused), weighty=True)
 
     async def _remove_screen(
-        self, mode: str, screen: ConversationScreen, is_replaced: bool
+        self, mode: str, screen: ConversationScreen | None, is_replaced: bool
     ) -> None:
         """Take away a screen that is not shown any more, when all is done that was begun there.
 
         Args:
             is_replaced: whether its session goes on, with another document.
         """
-        for work in [one for one in self._app.workers if screen in one.node.ancestors_with_self]:
+        works = self._app.workers if screen is not None else ()
+        for work in [one for one in works if screen in one.node.ancestors_with_self]:
             with suppress(WorkerError):  # which the screen has told of
                 await work.wait()
         if not get_current_worker().is_cancelled:  # Textual takes that for an end of the other's
             # Cancelled half-way, it would cancel the screen, for which Textual waits in its end.
             await asyncio.shield(self._app.remove_mode(mode))
             forget_first_screen(self._app)
-            if is_replaced:
+            if is_replaced and screen is not None:
                 screen.source.document.close()  # else the CRDT keeps it in memory
 
 

@@ -12,6 +12,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from antiphon.render.cell_theme import CellTheme, CodeTheme
+from antiphon.render.text_lines import on_ground
 from antiphon.settings import FileProblem
 from antiphon.themes import (
     DEFAULT_THEME,
@@ -36,7 +37,8 @@ TERMINAL = "terminal"
 """The theme of which only the terminal knows the colours."""
 KNOWN = [name for name in NAMES if name != TERMINAL]
 
-SURFACES = ("user_band", "panel", "focus_surface", "edit_surface", "composer", "strip")
+DIFFERENCES = ("edit_surface", "removed_surface")
+SURFACES = ("user_band", "panel", "focus_surface", "composer", "strip", *DIFFERENCES)
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -113,6 +115,9 @@ def test_text_on_every_surface_has_contrast(name: str, surface: str) -> None:
     ground = theme.background + getattr(theme, surface)
     text = {field: getattr(theme, field) for field in ON_SURFACES}
     text |= {f"author {slot}": style for slot, style in enumerate(theme.authors)}
+    if surface in DIFFERENCES:
+        roles = CodeTheme.__dataclass_fields__
+        text |= {f"code {role}": on_ground(getattr(theme.code, role)) for role in roles}
     ratios = {field: round(contrast(*painted(style, ground)), 2) for field, style in text.items()}
     assert {field: ratio for field, ratio in ratios.items() if ratio < 4.5} == {}
 

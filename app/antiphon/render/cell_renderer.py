@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
-from itertools import islice
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.cells import cell_len
@@ -22,6 +20,12 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_source import PageCutter, coloured
+from antiphon.render.differences import (
+    DiffLine,
+    arguments_of,
+    difference_of,
+    difference_rows,
+)
 from antiphon.render.display import (
     SourceLines,
     displayable_in_a_row,
@@ -41,113 +45,13 @@ from antiphon.render.text_lines import (
 )
 from antiphon.render.view import CellView, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
-from antiphon_kernel.text.lines import line_count, split_lines
-from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
+from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
-from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.quoting import count_of
 
 SHOWN_LINES: Final = 200
 """Lines of one difference that are drawn; the call's input has all of it."""
-
-_COMPARED: Final = 400
-"""Lines of one replacement that are compared, so as to show what stays as unchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    """One line of a difference."""
-
-    mark: str
-    """`+`, `-`, a space for a line that stays, `@` for the place of what follows."""
-    text: str
-
-
-def _diff_of(tool: str | None, arguments: Mapping[str, Any]) -> Iterator[DiffLine] | None:
-    """Return the change that a call asks for; None if it is no edit, or none that can be read."""
-    match (tool or "").replace(".", "_"):
-        case "block_edit":
-            operations = arguments.get("operations")
-            if isinstance(operations, list) and all(map(_is_operation, operations)):
-                return (line for one in operations for line in _operation_lines(one))
-        case "block_apply_patch":
-            return _patch_lines(arguments.get("patch"))
-        case "apply_patch":
-            return _lines_of_patches(arguments.get("patch"))
-        case "file_edit" | "file_create":
-            start = arguments.get("start_line")
-            one = {
-                "start_line": 0 if start is None else start,
-                "end_line": arguments.get("end_line", 0),
-                "expected_text": arguments.get("old_text"),
-                "content": arguments.get("new_text", arguments.get("content")),
-            }
-            if _is_operation(one):
-                return islice(_operation_lines(one), int(start is None), None)
-    return None
-
-
-def _is_operation(one: object) -> bool:
-    if not isinstance(one, dict):
-        return False
-    texts = (one.get("content"), one.get("expected_text"))
-    start = one.get("line", one.get("start_line"))
-    return isinstance(start, int) and all(isinstance(text, str | None) for text in texts)
-
-
-def _operation_lines(one: Mapping[str, Any]) -> Iterator[DiffLine]:
-    old, new = _lines(one.get("expected_text")), _lines(one.get("content"))
-    start = one.get("line", one.get("start_line"))
-    end = one.get("end_line", start)
-    if old or start == end:
-        yield DiffLine("@", f"line {start}")
-    else:
-        yield DiffLine("@", f"lines {start} to {end}, the last one excluded")
-    codes: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
-    if max(len(old), len(new)) <= _COMPARED:
-        codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for tag, first, last, new_first, new_last in codes:
-        if tag == "equal":
-            yield from (DiffLine(" ", line) for line in old[first:last])
-        else:
-            yield from (DiffLine("-", line) for line in old[first:last])
-            yield from (DiffLine("+", line) for line in new[new_first:new_last])
-
-
-def _lines(text: str | None) -> Sequence[str]:
-    lines = split_lines(text or "")
-    return lines[:-1] if lines and not lines[-1] else lines
-
-
-def _patch_lines(patch: object) -> Iterator[DiffLine] | None:
-    if not isinstance(patch, str):
-        return None
-    try:
-        hunks = PatchParser(patch).parse().hunks
-    except MalformedPatch:
-        return None
-
-    def lines() -> Iterator[DiffLine]:
-        for hunk in hunks:
-            yield DiffLine("@", f"line {hunk.start}")
-            yield from (DiffLine(line.mark, line.text.removesuffix("\n")) for line in hunk.lines)
-
-    return lines()
-
-
-def _lines_of_patches(patch: object) -> Iterator[DiffLine] | None:
-    """Return the lines of a patch of several files, with paths; None of one that is damaged."""
-    try:
-        parts = split_patch(patch) if isinstance(patch, str) else []
-    except AntiphonError:
-        return None
-    found = [(one.path, _patch_lines(one.patch)) for one in parts]
-    if not found or any(lines is None for _, lines in found):
-        return None
-    return (one for path, lines in found for one in (DiffLine("@", path), *(lines or ())))
-
 
 _GAP: Final = 2
 _DIFF_INDENT: Final = "  "
@@ -173,15 +77,6 @@ def command_of(view: CellView) -> str:
     )
 
 
-def arguments_of(stored: str | None) -> dict[str, Any] | None:
-    """Return the arguments in a call's stored input; None if that is no JSON object."""
-    try:
-        arguments = read_json(stored) if stored else None
-    except ValueError:
-        return None
-    return arguments if isinstance(arguments, dict) else None
-
-
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
     """Draw the call; folded, its first line only."""
     name, sign = view.header.tool_name, "$ "
@@ -195,14 +90,11 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     beside = room - label_width - _GAP
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
-    arguments = arguments_of(view.header.input) or {}
-    target, diff = arguments.get("block_id") or arguments.get("path"), _diff_of(name, arguments)
-    target = target or ("files" if name == "apply_patch" else None)
-    if diff is None or not isinstance(target, str):
-        rows = _command_rows(view, room, first_room, theme)
-    else:
+    if diff := difference_of(view):
         indent = cell_len(_DIFF_INDENT)
-        rows = _diff_rows(target, diff, view, width - indent, first_room, theme)
+        rows = _diff_rows(diff, view, width - indent, first_room, theme)
+    else:
+        rows = _command_rows(view, room, first_room, theme)
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
         pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
@@ -244,21 +136,16 @@ def _command_rows(
 
 
 def _diff_rows(
-    target: str,
-    lines: Iterator[DiffLine],
-    view: CellView,
-    room: int,
-    first_room: int,
-    theme: CellTheme,
+    lines: Sequence[DiffLine], view: CellView, room: int, first_room: int, theme: CellTheme
 ) -> list[list[WrapPiece]]:
-    """Return the rows of an edit: the block that it changes, then its lines unless it is folded."""
-    shown = tuple(islice(lines, SHOWN_LINES))
-    marks = Counter(line.mark for line in shown)
-    marks.update(line.mark for line in lines)
+    """Return the rows of an edit: what it changes, then the lines unless it is folded."""
+    paths = dict.fromkeys(line.path for line in lines)
+    target = displayable_in_a_row(lines[0].path) if len(paths) == 1 else f"{len(paths)} files"
+    marks = Counter(line.mark for line in lines)
     counted = f" · −{marks['-']} +{marks['+']}"
     head = [
-        WrapPiece(displayable_in_a_row(target), theme.tool_command),
-        WrapPiece(counted + (" …" if view.collapsed and shown else ""), theme.dim),
+        WrapPiece(target, theme.tool_command),
+        WrapPiece(counted + (" …" if view.collapsed else ""), theme.dim),
     ]
     rows = [
         clipped(
@@ -267,13 +154,8 @@ def _diff_rows(
     ]
     if view.collapsed and not view.question:
         return rows
-    styles = {"+": theme.status_done, "-": theme.error, "@": theme.dim}
-    for line in shown:
-        style = styles.get(line.mark, theme.dim)
-        text = f"{line.mark} {sanitize_for_display(line.text)}"
-        pieces = expand_tabs(text, style, DECORATION, TAB)
-        rows.extend(wrap([piece._replace(offset=DECORATION, length=0) for piece in pieces], room))
-    if unshown := marks.total() - len(shown):
+    rows += difference_rows(lines[:SHOWN_LINES], room, theme)
+    if (unshown := len(lines) - SHOWN_LINES) > 0:
         rows.append([WrapPiece(f"… {count_of(unshown, 'more line')}", theme.dim)])
     return rows
 

@@ -51,6 +51,7 @@ CELL_COLOURS: Final = (
     "panel",
     "focus-surface",
     "edit-surface",
+    "removed-surface",
     "composer",
     "strip",
     "hit",
@@ -157,6 +158,8 @@ class CellTheme:
     """Ground of output."""
     focus_surface: Style
     edit_surface: Style
+    """Also of lines that a difference adds."""
+    removed_surface: Style
     composer: Style
     """Ground of the message that is being written."""
     strip: Style
@@ -355,6 +358,7 @@ def _build(palette: _Palette) -> CellTheme:
         panel=_ground(palette.surface("panel", ink, 1.3)),
         focus_surface=_ground(palette.surface("focus-surface", palette.accent, 1.35)),
         edit_surface=_ground(palette.surface("edit-surface", palette.success, 1.35)),
+        removed_surface=_ground(palette.surface("removed-surface", palette.error, 1.35)),
         composer=_ground(palette.surface("composer", ink, 1.3)),
         strip=_ground(palette.surface("strip", palette.accent, 1.35)),
         hit=_readable_on(palette.surface("hit", palette.warning, 1.9), ink) + Style(underline=True),
@@ -404,6 +408,7 @@ def _on_terminal_colours(theme: CellTheme) -> CellTheme:
         panel=none,
         focus_surface=none,
         edit_surface=none,
+        removed_surface=none,
         composer=none,
         strip=none,
         hit=Style(underline=True, bold=True),

@@ -145,6 +145,7 @@ class ConversationControllers:
             writer=self.following.waits_for_me or self.live.shown_name,
             finding=self.find.is_open,
             in_file=scope.file is not None,
+            paired=scope.files.pages.file_page is not None,
             after_g=cells.is_after_first,
             moving=self.arranger.state.moving is not None,
             unread=cells.unread_lines > 0,
@@ -177,6 +178,7 @@ class ConversationControllers:
             asks=source.may_decide(header),
             foldable=scope.file is None and (header.kind != BlockKind.TOOL_CALL or is_over),
             is_result=header.kind == BlockKind.TOOL_RESULT,
+            leads=self.file.place_of(block) is not None,
         )
 
     def start(self) -> None:

@@ -184,12 +184,17 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     # Sidebar and outline
 
+    action_other_page = controlled(lambda parts: parts.file.files.pages.come)
     action_sidebar = controlled(lambda parts: parts.sidebar.toggle)
     action_leave_contexts = controlled(lambda parts: parts.sidebar.leave)
 
     @on(Sidebar.ContextChosen)
     def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
         self.parts.sidebar.open_context(message.context)
+
+    @on(Sidebar.FolderChosen)
+    def _folder_chosen(self, message: Sidebar.FolderChosen) -> None:
+        self.parts.sidebar.fold(message.folder, opens=message.opens)
 
     @on(Sidebar.PersonClicked)
     def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
@@ -199,7 +204,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     def action_outline(self) -> None:
         self.wants_outline = not self.wants_outline
         self.fit(self.screen.size)
-        if self.screen.size.width >= OUTLINE_FROM:
+        if self.size.width >= OUTLINE_FROM:
             self.parts.outline.request()
             self.choose("outline", self.has_outline)
         else:

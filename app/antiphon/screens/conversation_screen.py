@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
@@ -22,6 +22,7 @@ from antiphon.screens.cell_arranger import ArrangerState
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.known_models import KnownModels
+from antiphon.screens.layout import BESIDE_FROM
 from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
 from antiphon.widgets.block_list import CellModel, DocumentView, HitPlace
@@ -67,6 +68,9 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     """Composes the widgets and their controllers, and passes messages between them."""
 
     AUTO_FOCUS = "ComposerEditor"
+    DEFAULT_CSS = """
+    ConversationScreen.-beside { background: transparent; }
+    """
 
     @dataclass
     class Happened(Message):
@@ -81,7 +85,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     ) -> None:
         """`control` makes the controllers that work with the frame for this screen."""
         super().__init__()
-        self._retired = False
+        self._retired = self._is_behind = False
         parts = self.controllers = control(self)
         frame.parts = frame.area.parts = frame.composer.parts = parts
         self._session = parts.scope.session
@@ -183,8 +187,11 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     @property
     def shown_now(self) -> ConversationScreen:
         """This screen, or the one that has taken its place below a page that was opened here."""
-        first = self.app.screen_stack[0] if self._retired else self
-        return first if isinstance(first, ConversationScreen) else self
+        if not self._retired:
+            return self
+        pages = shown_pages(self.app)
+        same = [one for one in pages if one.source.is_file == self.source.is_file]
+        return (same or pages or [self])[-1]
 
     # What can be done now, and what is said
 
@@ -263,6 +270,8 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         focused = self.focused
         if focused is before:
             return
+        if focused is not None and self._is_behind:
+            focused.post_message(events.Blur())
         if focused is self.composer.editor:
             self.controllers.scope.mode = Mode.WRITE
         elif isinstance(focused, CellEditor):
@@ -317,9 +326,21 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self.following.publish()
         self.update()
 
-    def on_resize(self, event: events.Resize) -> None:
-        if self.frame.fit(event.size):
+    def on_resize(self) -> None:
+        fit_pages(self.app)
+
+    def fit(self, *, is_beside: bool, is_behind: bool) -> None:
+        """Lay out for the terminal's size, beside the other page or alone."""
+        self.set_class(is_beside, "-beside")
+        self.frame.set_class(is_beside and is_behind, "-behind")
+        self.frame.is_beside = is_beside
+        if is_behind != self._is_behind and self.focused is not None:
+            # What is behind shows no cursor, but keeps its place.
+            self.focused.post_message(events.Blur() if is_behind else events.Focus())
+        self._is_behind = is_behind
+        if self.frame.fit(self.app.size):
             self.controllers.sidebar.update()
+        self.update()
 
     @on(CellEditor.CursorMoved)
     @on(CellEditor.Refolded)
@@ -359,6 +380,27 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     def choose_model(self, name: str) -> None:
         """Let a model answer the messages in this context that name none."""
         self.run_in_background(partial(self.models.choose, name))
+
+
+def shown_pages(app: App[Any]) -> list[ConversationScreen]:
+    """Return the conversation and the file that are open, the one that keys go to last."""
+    return [one for one in app.screen_stack if isinstance(one, ConversationScreen)]
+
+
+def fit_pages(app: App[Any]) -> None:
+    """Lay out the open pages: side by side where there is room, else one over the other."""
+    pages = [one for one in shown_pages(app) if one.is_mounted]
+    is_beside = len(pages) > 1 and app.size.width >= BESIDE_FROM
+    for one in pages:
+        one.fit(is_beside=is_beside, is_behind=one is not pages[-1])
+
+
+def page_under(app: App[Any], x: int, y: int) -> ConversationScreen | None:
+    """Return the page at a place of the terminal, if keys go to the one beside it."""
+    pages = shown_pages(app)
+    if len(pages) < 2 or app.screen is not pages[-1] or not pages[-1].frame.is_beside:
+        return None
+    return None if pages[-1].frame.region.contains(x, y) else pages[0]
 
 
 def is_empty(source: CellModel) -> bool:

@@ -20,7 +20,6 @@ from antiphon.screens.modals import NO_CELL
 from antiphon.screens.reading import ReadingPanel
 from antiphon.screens.tour import MEND_AT, TYPO
 from antiphon.widgets.block_list import CellModel, DocumentView
-from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 
 
@@ -41,13 +40,10 @@ class DocumentPage(DocumentView, ActionOwner):
         block = self.cells.focused_cell
         if block is None:
             self.hint(NO_CELL)
+        elif (place := self.parts.file.place_of(block)) is not None:
+            self.parts.file.files.open(*place)
         elif self.source.header(block).kind == BlockKind.TOOL_CALL:
             self._composer.write_command(self.source.view(block))
-        elif (reference := self.source.header(block).metadata.get(FILE_REFERENCE)) is not None:
-            line, lines = reference.get("start"), self.source.view(block).referred
-            if line is not None and lines is not None:
-                line = lines.place.start
-            self.parts.file.files.open(self.source.header(block).path or "", line)
         else:
             asked = block == self.parts.tour.tour.typo_block
             at = self.source.text(block).find(TYPO) if asked else -1

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from antiphon.project_files import CONFLICT, DELETED, ShownFile, mentions
 from antiphon.render.cell_renderer import command_of
+from antiphon.render.differences import changed_place
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.conflicts import ConflictModal
@@ -16,7 +17,7 @@ from antiphon.screens.picker import PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
 from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser
-from antiphon_kernel.types.block_metadata import FINDINGS
+from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
@@ -221,9 +222,26 @@ class FileView(Controller):
         if chosen is not None:
             self.files.open(hits[int(chosen)]["path"], hits[int(chosen)]["line"])
 
+    def place_of(self, block: str) -> tuple[str, int | None] | None:
+        """Return the file, and the line of it, that a cell refers to or changes."""
+        header = self._source.header(block)
+        if header.kind == BlockKind.TOOL_CALL:
+            return changed_place(self._source.view(block))
+        reference = header.metadata.get(FILE_REFERENCE)
+        if reference is None:
+            return None
+        line, lines = reference.get("start"), self._source.view(block).referred
+        if line is not None and lines is not None:
+            line = lines.place.start
+        return header.path or "", line
+
     async def go_to_path(self) -> None:
         """Open the file that is named at the cursor, or one of those in the chosen cell."""
         self._cells.undo_first()
+        block = None if self._scope.editor is not None else self._cells.focused_cell
+        if block is not None and (place := self.place_of(block)) is not None:
+            self.files.open(*place)
+            return
         text = self._text_with_paths()
         if text is None:
             self._hint(NO_CELL)

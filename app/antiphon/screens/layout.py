@@ -39,6 +39,12 @@ and output may be wider than text."""
 MAX_WIDE_COLUMNS: Final = 132
 """The same for the main column of such a terminal."""
 
+BESIDE_FROM: Final = 160
+"""Columns of the terminal from which a file is beside the conversation."""
+
+FILE_SHARE: Final = 0.55
+"""Part of them that the file has, apart from those of a sidebar."""
+
 MIN_COLUMNS: Final = 40
 MIN_ROWS: Final = 10
 
@@ -54,7 +60,10 @@ class DocumentLayout(Container):
         value: object
 
     DEFAULT_CSS = """
-    DocumentLayout { layers: base cover; width: 100%; height: 100%; layout: vertical; }
+    DocumentLayout {
+        layers: base cover; width: 100%; height: 100%; layout: vertical; background: $background;
+    }
+    DocumentLayout.-behind FooterLine { visibility: hidden; }
     DocumentLayout #body { height: 1fr; }
     DocumentLayout #main { width: 1fr; }
     DocumentLayout #page { height: 1fr; layers: base preview above; align: right bottom; }
@@ -98,6 +107,8 @@ class DocumentLayout(Container):
         self.wants_sidebar = settings.sidebar
         """Whether the sidebar is to be there, whatever the width; that decides if it is None."""
         self.wants_outline = settings.outline
+        self.is_beside = False
+        """The file is at the right, the conversation at the left."""
 
     def compose(self) -> ComposeResult:
         with self._body:
@@ -142,12 +153,20 @@ class DocumentLayout(Container):
             f"antiphon needs {MIN_COLUMNS} × {MIN_ROWS}; this terminal has"
             f" {size.width} × {size.height}. Make it larger."
         )
+        is_file = self.area.source.is_file
         wanted = size.width >= WIDE if self.wants_sidebar is None else self.wants_sidebar
-        is_open = wanted and size.width >= 2 * WIDTH
+        is_open = wanted and size.width >= 2 * WIDTH and not (is_file and self.is_beside)
+        if self.is_beside:
+            for_file = round((size.width - WIDTH) * FILE_SHARE)
+            left = size.width - for_file
+            size = Size(for_file if is_file else left, size.height)
+            self.styles.margin = (0, 0, 0, left if is_file else 0)
+        else:
+            self.styles.margin = 0
+        self.styles.width = size.width
         changed = is_open != self.has_sidebar
         self.sidebar.set_class(is_open, "-open")
         is_wide = size.width >= OUTLINE_FROM
-        is_file = self.area.source.is_file
         has_outline = is_wide and self.wants_outline and not is_file
         most = size.width if is_file else MAX_WIDE_COLUMNS if is_wide else MAX_COLUMNS
         room = size.width - (WIDTH if is_open else 0)

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
-from antiphon.render.cell_renderer import arguments_of
+from antiphon.render.differences import arguments_of
 from antiphon.render.view import CellView
 from antiphon.screens.action_owner import ActionOwner, controlled
 from antiphon.widgets.composer import SHELL_MARK, Composer, ComposerEditor

@@ -98,6 +98,9 @@ class SidebarView(Controller):
     def toggle(self) -> None:
         """Into the sidebar, which comes if it is not there; from inside, put it away."""
         frame, size = self._frame, self._frame.screen.size
+        if frame.is_beside and self._scope.file is not None:
+            self._scope.files.pages.come(action="sidebar")
+            return
         is_inside = frame.has_sidebar and frame.sidebar.has_focus
         if is_inside:
             self.leave()
@@ -140,13 +143,34 @@ class SidebarView(Controller):
             self._scope.host.run_one_of("contexts", self._contexts.fetch_branches)
             if self._frame.has_sidebar:
                 self._scope.host.run_one_of("files", self._contexts.fetch_files)
+                if self._scope.files.tree.is_open:
+                    self._scope.host.run_one_of("tree", self._fetch_tree)
 
     def show_contexts(self) -> None:
         here = self._session.document.context or ""
-        self._frame.sidebar.show_contexts(self._contexts.all, here, self._contexts.files)
+        tree = self._scope.files.tree.rows()
+        self._frame.sidebar.show_contexts(self._contexts.all, here, self._contexts.files, tree)
+
+    def fold(self, folder: str, *, opens: bool | None = None) -> None:
+        """Open or close a folder of the project."""
+        self._scope.files.tree.fold(folder, opens=opens)
+        self.show_contexts()
+        self._scope.host.run_one_of("paths", self._fetch_paths)
+
+    async def _fetch_paths(self) -> None:
+        await self._scope.files.fetch(self._scope)
+        self.show_contexts()
+        await self._fetch_tree()
+
+    async def _fetch_tree(self) -> None:
+        await self._scope.files.tree.fetch_marks(self._scope)
+        self.show_contexts()
 
     def open_context(self, context: str) -> None:
-        """Show a context or a file, which needs the kernel; what is shown is gone back to."""
+        """Show a context or a file, which needs the kernel; what is shown is gone back to.
+
+        An entry of the project's tree begins with a slash: a folder is opened or closed.
+        """
         session = self._scope.session
         file = next((one for one in self._contexts.files if one.id == context), None)
         if context == session.document.context:
@@ -155,5 +179,9 @@ class SidebarView(Controller):
             self._hint("Offline: another context needs the kernel; try again when it is back.")
         elif file is not None:
             self._scope.files.open(file.path)
+        elif context.endswith("/"):
+            self.fold(context)
+        elif context.startswith("/"):
+            self._scope.files.open(context[1:])
         else:
             self._scope.open_context(context, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from antiphon.render.cell_renderer import arguments_of
+from antiphon.render.differences import arguments_of
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.widgets.block_list import CellChange

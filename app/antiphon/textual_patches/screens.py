@@ -6,7 +6,7 @@ Textual takes the next screen away for a second dismissal of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from textual import events
 from textual.app import App
@@ -63,15 +63,46 @@ class LaidOutPalette(CommandPalette, DismissOnceMixin[None]):
             super()._select_or_command(event)
 
 
-def move_covers(app: App[None], mode: str) -> None:
-    """Put what stands over the first screen of a mode over the one that is shown now."""
+def move_screens(app: App[None], mode: str, before: Screen[Any] | None) -> None:
+    """Let the screen that is shown now take the place of one among those of the mode before.
+
+    Without one it comes in front of all.
+    """
     former, shown = app._screen_stacks[mode], app._screen_stack  # noqa: SLF001
-    covers = former[1:]
-    if covers:
-        del former[1:]
-        app.screen.post_message(events.ScreenSuspend())
-        shown.extend(covers)
+    screen = shown[0]
+    if before is None:
+        shown[:], former[:] = [*former, screen], []
+    else:
+        shown[:], former[:] = [screen if one is before else one for one in former], [before]
+    _tell(app, screen)
+
+
+def swap_screens(app: App[None], one: Screen[Any], other: Screen[Any]) -> None:
+    """Let two screens change their places."""
+    stack, front = app._screen_stack, app.screen  # noqa: SLF001
+    at, behind = stack.index(one), stack.index(other)
+    stack[at], stack[behind] = other, one
+    _tell(app, front)
+
+
+def take_out(app: App[None], screen: Screen[Any], mode: str) -> None:
+    """Take a screen out of those that are shown, into a mode with which it can be removed."""
+    front = app.screen
+    app._screen_stack.remove(screen)  # noqa: SLF001
+    app._screen_stacks[mode] = [screen]  # noqa: SLF001
+    _tell(app, front)
+
+
+def _tell(app: App[None], front: Screen[Any]) -> None:
+    """Tell the screens if another one is in front than was."""
+    if app.screen is not front:
+        front.post_message(events.ScreenSuspend())
         app.screen.post_message(events.ScreenResume())
+
+
+def hand_on(screen: Screen[Any], event: events.MouseEvent) -> None:
+    """Give an event to a screen that is not in front."""
+    screen._forward_event(event)  # noqa: SLF001
 
 
 def remove_watchers(app: App[None], widget: Widget) -> None:

@@ -1,4 +1,4 @@
-"""Contexts of the kernel, files that are open, and people of this context, with where they are."""
+"""Contexts of the kernel, open files, the project as a tree, and the people of this context."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
+from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
+from antiphon.project_tree import PROJECT, ROOT, TreeRow, folder_of
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.status import Participant, Row, StatusRows, StatusSpan
 from antiphon.widgets.status.line import end_of
@@ -100,17 +102,29 @@ def place_of(person: Participant, number: int | None, mode: str) -> str:
 
 
 LEAST_CONTEXTS: Final = 3
-"""Contexts that are shown however many people there are."""
+"""Contexts that are shown however many people there are, and entries of an open tree."""
 
-OTHER_ROWS: Final = 3
-"""Headings, and the empty row between the lists."""
+OTHER_ROWS: Final = 5
+"""Headings, and the empty rows between the lists."""
 
 MOST_FILES: Final = 12
-"""Files that are shown at most."""
+MOST_BESIDE_TREE: Final = 4
+"""Open files that are shown at most, while the tree is closed and while it is open."""
+
+MOST_DEPTH: Final = 6
+"""Columns that an entry of the tree is moved in at most."""
+
+SCROLLED: Final = 3
+"""Entries by which a step of the mouse's wheel goes on."""
+
+_NOTHING: Final = StatusSpan("", Style())
+
+_MARKS: Final[Mapping[str, str]] = {"A": "status_done", "?": "dim", "•": "dim"}
+"""Styles of marks of the tree, by what git says."""
 
 
 class Sidebar(StatusRows, can_focus=True):
-    """The contexts, and below them the files that are open and the people.
+    """The contexts, and below them the files that are open, the project and the people.
 
     They are drawn by hand: to show where six people are takes an `OptionList` five times as long,
     and people move with every key of theirs.
@@ -132,6 +146,13 @@ class Sidebar(StatusRows, can_focus=True):
         context: str
 
     @dataclass
+    class FolderChosen(Message):
+        """A folder of the project, by its id, is to be opened or closed."""
+
+        folder: str
+        opens: bool
+
+    @dataclass
     class EndReached(Message):
         """There is no context in the direction of a step; `reason` is a sentence."""
 
@@ -148,18 +169,28 @@ class Sidebar(StatusRows, can_focus=True):
         self._contexts: Sequence[tuple[ContextName, str]] = ()
         self.chosen = ""
         """Id of the context that Enter opens."""
-        self._here = ""
+        self._here = self._file_here = ""
+        """Ids of the context that is on the screen and, in the tree, of its file."""
         self._people: Sequence[tuple[Participant, str]] = ()
         self._files: Sequence[FileName] = ()
-        self._shown = range(0)
-        """Places of the contexts for which there is room."""
+        self._tree: Sequence[TreeRow] = PROJECT
+        self._shown = self._shown_tree = range(0)
+        """Places of the contexts, and of the entries of the tree, for which there is room."""
+        self._row_ids: list[str] = []
+        """The entry that a click on each row opens; empty for none."""
 
     def show_contexts(
-        self, contexts: Sequence[ContextName], here: str, files: Sequence[FileName] = ()
+        self,
+        contexts: Sequence[ContextName],
+        here: str,
+        files: Sequence[FileName] = (),
+        tree: Sequence[TreeRow] = PROJECT,
     ) -> None:
-        """The kernel's contexts, the id of the one that is on screen, and the open files."""
+        """Show contexts, the id of the one on the screen, the open files, and the project."""
         self._contexts, self._here = tuple(context_entries(contexts)), here
-        self._files = files[:MOST_FILES]
+        self._file_here = next((f"/{one.path}" for one in files if one.id == here), "")
+        self._files = files[: MOST_BESIDE_TREE if tree[0].is_open else MOST_FILES]
+        self._tree = tree
         if self.chosen not in self._ids():
             self.chosen = here
         self._layout_rows()
@@ -171,7 +202,8 @@ class Sidebar(StatusRows, can_focus=True):
         self._step(-1)
 
     def _ids(self) -> list[str]:
-        return [*(one.id for one, _ in self._contexts), *(one.id for one in self._files)]
+        contexts = (one.id for one, _ in self._contexts)
+        return [*contexts, *(one.id for one in self._files), *(one.id for one in self._tree)]
 
     def _step(self, step: int) -> None:
         before, ids = self.chosen, self._ids()
@@ -179,12 +211,35 @@ class Sidebar(StatusRows, can_focus=True):
             at = ids.index(before) if before in ids else 0
             self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
         self._layout_rows()
-        if self.chosen == before:
+        if self.chosen == before and abs(step) == 1:
             end = "last" if step > 0 else "first"
-            self.post_message(self.EndReached(f"This is the {end} context."))
+            self.post_message(self.EndReached(f"This is the {end} of the list."))
 
     def action_open_context(self) -> None:
         self.post_message(self.ContextChosen(self.chosen))
+
+    def action_open_folder(self) -> None:
+        self.chosen = self.chosen if self.chosen[-1:] == "/" else ROOT
+        if any(one.is_open for one in self._tree if one.id == self.chosen):
+            self._step(1)
+        else:
+            self.post_message(self.FolderChosen(self.chosen, opens=True))
+
+    def action_close_folder(self) -> None:
+        row = next((one for one in self._tree if one.id == self.chosen), None)
+        if row is None:
+            self.post_message(self.EndReached("Only the project and its folders close."))
+        elif row.is_open:
+            self.post_message(self.FolderChosen(row.id, opens=False))
+        else:
+            self.chosen = folder_of(row.id)
+            self._layout_rows()
+
+    def on_mouse_scroll_down(self) -> None:
+        self._step(SCROLLED)
+
+    def on_mouse_scroll_up(self) -> None:
+        self._step(-SCROLLED)
 
     def on_focus(self) -> None:
         self._layout_rows()
@@ -194,12 +249,9 @@ class Sidebar(StatusRows, can_focus=True):
         self._layout_rows()
 
     def on_click(self, event: events.Click) -> None:
-        if 0 < event.y <= len(self._shown):
-            context, _ = self._contexts[self._shown[event.y - 1]]
-            self.post_message(self.ContextChosen(context.id))
-        at = event.y - len(self._shown) - OTHER_ROWS
-        if 0 <= at < len(self._files):
-            self.post_message(self.ContextChosen(self._files[at].id))
+        if clicked := "".join(self._row_ids[event.y : event.y + 1]):
+            self.chosen = clicked
+            self.post_message(self.ContextChosen(clicked))
         first = len(self._rows) - len(self._people)
         if first <= event.y < len(self._rows):
             person, _ = self._people[event.y - first]
@@ -212,44 +264,70 @@ class Sidebar(StatusRows, can_focus=True):
         self._layout_rows()
 
     def _new_rows(self) -> list[Row]:
-        theme = self.cell_theme
-        # The contexts that leave room for the people, the chosen one among them.
-        files = len(self._files) and len(self._files) + 2
-        room = max(LEAST_CONTEXTS, self.size.height - len(self._people) - files - OTHER_ROWS)
-        ids, count = self._ids(), len(self._contexts)
-        at = min(ids.index(self.chosen), count - 1) if self.chosen in ids and count else 0
-        first = min(max(self._shown.start, at - room + 1), at, max(0, count - room))
-        self._shown = range(first, min(first + room, count))
+        self._share_room()
+        theme, rows, self._row_ids = self.cell_theme, list[Row](), []
+        chosen = self.chosen if self.has_focus else ""
+
+        def add(
+            id: str = "", left: Sequence[StatusSpan] = (), right: StatusSpan = _NOTHING
+        ) -> None:
+            rows.append((left, [right] if right.text else []))
+            self._row_ids.append(id)
+
+        def add_entry(id: str, before: str, name: str, right: StatusSpan) -> None:
+            is_here = id in (self._here, self._file_here)
+            bar = "┃ " if id == chosen else "▸ " if is_here else "  "
+            label = StatusSpan(name, theme.text if is_here or id == chosen else theme.dim)
+            add(id, [StatusSpan(bar, theme.focus), StatusSpan(before, theme.dim), label], right)
+
         is_cut = len(self._shown) < len(self._contexts)
-        total = [StatusSpan(f"of {count}", theme.dim)] if is_cut else []
-        rows: list[Row] = [([StatusSpan("contexts", theme.dim)], total)]
+        total = f"of {len(self._contexts)}" if is_cut else ""
+        add("", [StatusSpan("contexts", theme.dim)], StatusSpan(total, theme.dim))
         for context, mark in (self._contexts[place] for place in self._shown):
-            here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
-            bar = "┃ " if chosen else "▸ " if here else "  "
-            label = StatusSpan(context.label, theme.text if here or chosen else theme.dim)
-            fork = StatusSpan(mark, theme.dim)
-            unread = f"●{context.unread}" if context.unread and not here else ""
-            right = [StatusSpan(unread, theme.unread)] if unread else []
-            rows.append(([StatusSpan(bar, theme.focus), fork, label], right))
-        rows.append(((), ()))
+            unread = f"●{context.unread}" if context.unread and context.id != self._here else ""
+            add_entry(context.id, mark, context.label, StatusSpan(unread, theme.unread))
+        add()
         if self._files:
-            rows.append(([StatusSpan("files", theme.dim)], ()))
-        for file in self._files:
-            here, chosen = file.id == self._here, self.has_focus and file.id == self.chosen
-            bar = "┃ " if chosen else "▸ " if here else "  "
-            path = end_of(displayable_in_a_row(file.path), WIDTH - 6 - len(file.mark))
-            label = StatusSpan(path, theme.text if here or chosen else theme.dim)
-            right = [StatusSpan(file.mark, theme.unread)] if file.mark else []
-            rows.append(([StatusSpan(bar, theme.focus), label], right))
-        rows += [((), ())] if self._files else []
-        rows.append(
-            ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])
-        )
+            add("", [StatusSpan("files", theme.dim)])
+            for file in self._files:
+                path = end_of(displayable_in_a_row(file.path), WIDTH - 6 - len(file.mark))
+                add_entry(file.id, "", path, StatusSpan(file.mark, theme.unread))
+            add()
+        for at in (0, *(place + 1 for place in self._shown_tree)):
+            row = self._tree[at]
+            sign = "▾ " if row.is_open else "▸ "
+            if not at:
+                style = theme.focus if row.id == chosen else theme.dim
+                add(row.id, [StatusSpan(f"project {sign}", style)])
+                continue
+            before = " " * min(row.depth - 1, MOST_DEPTH) + (sign if row.is_folder else "  ")
+            right = StatusSpan(row.mark, getattr(theme, _MARKS.get(row.mark, "unread")))
+            add_entry(row.id, before, displayable_in_a_row(row.name), right)
+        add()
+        cell = StatusSpan(f"{CELL_SIGN} cell", theme.dim)
+        add("", [StatusSpan("people", theme.dim)], cell)
         for person, place in self._people:
             author = theme.author(person.colour)
             present = person.is_me or bool(person.doing) or person.block is not None
             presence = StatusSpan("● " if present else "○ ", author)
-            rows.append(
-                ([presence, StatusSpan(person.name, author)], [StatusSpan(place, theme.dim)])
-            )
+            add("", [presence, StatusSpan(person.name, author)], StatusSpan(place, theme.dim))
         return rows
+
+    def _share_room(self) -> None:
+        """Give the contexts and the tree the rows that people and open files leave."""
+        ids, count, below = self._ids(), len(self._contexts), len(self._tree) - 1
+        files = len(self._files) and len(self._files) + 2
+        room = self.size.height - len(self._people) - files - OTHER_ROWS
+        at = ids.index(self.chosen) if self.chosen in ids else 0
+        most = max(LEAST_CONTEXTS, room - below, room // 3)
+        self._shown = _window(self._shown, min(at, count - 1), most, count)
+        most = max(LEAST_CONTEXTS, room - len(self._shown))
+        at -= len(ids) - below
+        at = at if at >= 0 else self._shown_tree.start
+        self._shown_tree = _window(self._shown_tree, at, most, below)
+
+
+def _window(before: range, at: int, most: int, count: int) -> range:
+    """Return the places of at most so many of `count` entries, that of one among them."""
+    first = max(0, min(max(before.start, at - most + 1), at, count - most))
+    return range(first, min(first + most, count))

@@ -399,6 +399,8 @@ class FileListParams(Params):
     """Go on behind this path: the `next_path` of the answer before."""
     limit: int = Field(default=1_000, ge=1, le=10_000)
     """Paths in one answer."""
+    changed: bool = False
+    """Only files that differ from HEAD, or that git does not know yet."""
 
 
 class FileListResult(Result):
@@ -408,6 +410,8 @@ class FileListResult(Result):
     """Relative to the root; those that git ignores are left out."""
     next_path: str | None = None
     """Give it as `after` for those that follow."""
+    marks: dict[str, str] | None = None
+    """Of each of the `changed`, by path, the two letters of `git status --short`."""
 
 
 @tool("file.list", needs=Permission.READ)
@@ -415,6 +419,15 @@ async def list_files(call: Call, params: FileListParams) -> FileListResult:
     """List the files of the project."""
     call.check_files("")
     found = await call.kernel.files.listed(params.glob, call.actor.principal)
-    behind = [one for one in found if params.after is None or one > params.after]
+    marks = await call.kernel.files.git.marks() if params.changed else None
+    behind = [
+        one
+        for one in found
+        if (params.after is None or one > params.after) and (marks is None or one in marks)
+    ]
     paths = behind[: params.limit]
-    return FileListResult(paths=paths, next_path=paths[-1] if len(behind) > len(paths) else None)
+    return FileListResult(
+        paths=paths,
+        next_path=paths[-1] if len(behind) > len(paths) else None,
+        marks=None if marks is None else {one: marks[one] for one in paths},
+    )

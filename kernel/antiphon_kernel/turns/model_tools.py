@@ -180,6 +180,7 @@ _OFFERS: Final = (
         "file.list",
         "List files of the project.",
         {"glob": "Such as src/**/*.py.", "after": "Go on behind this path."},
+        ("changed",),
         preset={"limit": 200},
     ),
     _Offer(

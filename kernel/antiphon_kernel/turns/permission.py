@@ -41,6 +41,8 @@ class PermissionRequest:
     """Author of the message that is answered: the call has their rights, and they may decide."""
     changes: Collection[str] = ()
     """Paths of the files that it changes or makes, without links."""
+    shown: str = ""
+    """The difference that it makes in files, as people see it."""
     decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
     """The reason of a refusal; None if it may run."""
     withdrawn: ToolPermission | None = None
@@ -208,6 +210,9 @@ class PermissionDesk:
                     asker,
                 )
             )
+        if request.shown and context.document.text(request.call_block) != request.shown:
+            self._withdraw(request)
+            return _CHANGED
         self.waiting[request.call_block] = request
         self._changed.announce()
         if context.document.header(request.call_block).permission != CallPermission.ASKED:

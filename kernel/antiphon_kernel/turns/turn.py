@@ -305,12 +305,18 @@ class RoundBlocks:
         context, model = self.turn.writer.context, self.turn.writer.actor.principal.id
         blocks: CallBlocks | None = None
         try:
-            problem = await self._show_change(call, prepared) if prepared.is_about_files else None
+            shown, problem = "", None
+            if prepared.is_about_files:
+                try:
+                    shown = await self._show_change(call, prepared)
+                except AntiphonError as error:
+                    problem = error_text(error)
             if problem is None:
                 request = PermissionRequest(
                     *(context, call.block, model, prepared.name, prepared.arguments),
                     self.turn.asker,
                     prepared.changes,
+                    shown,
                 )
                 refusal = await self.turn.desk.decide(request)
                 problem = f"Not run: {refusal}" if refusal is not None else None
@@ -331,19 +337,21 @@ class RoundBlocks:
                 )
             await blocks.fail(said, **fields)
 
-    async def _show_change(self, call: RoundCall, prepared: PreparedCall) -> str | None:
-        """Let people see in a call's block how it would change files; return why it cannot."""
+    async def _show_change(self, call: RoundCall, prepared: PreparedCall) -> str:
+        """Let people see in a call's block how it would change files; return what they see.
+
+        Raises:
+            AntiphonError: what the call would fail with.
+        """
         tools, writer = self.turn.tools, self.turn.writer
         if call.block in writer.kernel.tool_permissions.undecided:
             tools.resume(prepared)
-        try:
-            preview = partial(tools.preview, writer.actor, prepared)
-            difference = await self.turn.asker.run(prepared.needs, preview)
-            if difference:
-                writer.describe(call.block, text=difference)
-        except AntiphonError as error:
-            return error_text(error)
-        return None
+        preview = partial(tools.preview, writer.actor, prepared)
+        difference = await self.turn.asker.run(prepared.needs, preview)
+        if not difference:
+            return ""
+        writer.describe(call.block, text=difference)
+        return writer.context.document.text(call.block)
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
         settings = self.turn.settings

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.render.cell_renderer import CellRenderer
+from antiphon.render.text_lines import on_ground
 from antiphon.render.view import CellView, permission_question
+from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import THEME, picture, plain, render_cell, view
 
@@ -223,7 +225,7 @@ def test_folded_call_that_edits_shows_its_counts_in_one_line() -> None:
 def test_call_that_patches_shows_its_hunks() -> None:
     call = edit_call(block_id="fox", patch="@@ -1,2 +1,2 @@\n a\n-b\n+c\n")
     shown = lines("tool_call", "x", 60, **(call | {"tool_name": "block_apply_patch"}))
-    assert [line.strip() for line in shown[1:]] == ["@ line 0", "a", "- b", "+ c"]
+    assert [line.strip() for line in shown[1:]] == ["1   a", "2 - b", "2 + c"]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def test_call_that_patches_shows_its_hunks() -> None:
                 "patch": "--- a\n+++ a\n@@ -1 +1 @@\n-b\n+c\n"
                 "--- /dev/null\n+++ d\n@@ -0,0 +1 @@\n+e\n"
             },
-            ["files", "@ a", "@ line 0", "- b", "+ c", "@ d", "@ line 0", "+ e"],
+            ["2 files", "a", "1 - b", "1 + c", "d", "1 + e"],
         ),
         ("apply_patch", {"patch": "--- a\n+++ a\n@@ -1 +1 @@\n-b\n"}, ["as written"]),
     ],
@@ -257,6 +259,26 @@ def test_call_that_changes_files_shows_how(
     found = lines("tool_call", "as written", 60, **(edit_call(**fields) | {"tool_name": tool}))
     found[0] = found[0].removeprefix(f"▪ {tool} ").partition(" ·")[0].removesuffix("✓")
     assert [one.strip() for one in found] == shown
+
+
+def test_change_of_a_file_is_drawn_where_it_is_made_in_the_colours_of_its_language() -> None:
+    before = "".join(f"x{number} = None\n" for number in range(1, 31))
+    after = before.replace("x3 = None", "return 3").replace("x28 = None\n", "")
+    call = edit_call(path="a.py", old_text="-", new_text="+") | {"tool_name": "file_edit"}
+    cell = render_cell(view("tool_call", unified_diff(before, after, "a.py"), **call), 60, THEME)
+    shown = [line.strip() for line in plain(cell)]
+    assert shown[0].startswith("▪ file_edit a.py · −2 +1")
+    assert shown[3:6] == ["3 - x3 = None", "3 + return 3", "4   x4 = None"]
+    assert shown[8:] == ["…", *(f"{n}   x{n} = None" for n in (25, 26, 27)), "28 - x28 = None",
+                         "28   x29 = None", "29   x30 = None"]  # fmt: skip
+    styles = [one.style for one in cell.strip(4) if one.text.strip() == "return"]
+    assert styles == [on_ground(THEME.code.keyword) + THEME.edit_surface]
+
+
+def test_very_long_change_is_drawn_in_part_and_counted() -> None:
+    call = edit_call(path="a", content="x") | {"tool_name": "file_create"}
+    shown = lines("tool_call", unified_diff("", "x\n" * 1_000, "a"), **call)
+    assert shown[-1].strip() == "… 801 more lines" and shown[-2].strip() == "199 + x"
 
 
 @pytest.mark.parametrize(

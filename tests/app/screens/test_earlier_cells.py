@@ -164,6 +164,31 @@ async def test_cell_that_is_edited_stays_so_when_earlier_cells_come(
     await until(lambda: document.text(cells[-1]) == f"one two cell {ALL - 1}")
 
 
+async def test_file_in_front_is_edited_on_when_earlier_cells_of_the_conversation_come(
+    recent: Opened, here: World
+) -> None:
+    (here.folder / "a.txt").write_text("text")
+    await recent.pilot.resize_terminal(170, 24)
+    await recent.type("half")
+    recent.app.context.open_file("a.txt")
+    await until(lambda: recent.screen.source.is_file and recent.screen.view.is_restored, "a file")
+    await recent.live()
+    await recent.press("enter", mode=Mode.EDIT)
+    await recent.type("one ")
+    context, file = recent.app.context, recent.screen
+    before = context.screen
+    await context.session.replica.read_earlier(2 * ALL)
+    await until(lambda: context.screen is not before, "another screen")
+    await until(lambda: not before.is_attached, "the screen before is gone")
+    await recent.type("two ")
+    await recent.sees("one two text")
+    assert recent.screen is file is recent.app.screen
+    await recent.press("f7")
+    await recent.type(" done")
+    assert recent.message == "half done"
+    await recent.sees(f"cell {ALL - 1}")
+
+
 async def test_find_searches_the_cells_that_come_for_it(recent: Opened) -> None:
     await recent.press("escape")
     await recent.press("/")

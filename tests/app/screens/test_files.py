@@ -7,13 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from textual.events import MouseDown, MouseEvent, MouseScrollDown, MouseUp
 
+from antiphon import project_tree
 from antiphon.actions import Mode
 from antiphon.screens import file_view
 from antiphon.screens.conflicts import ConflictModal
 from antiphon.screens.picker import PickerModal
 from antiphon.widgets.editor import CellEditor
-from tests.app.opened import Opened, World, opened
+from antiphon_kernel.providers.events import End, ToolCallEvent
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 SCRIPTED = Path(__file__).parents[2] / "kernel" / "files" / "scripted_server.py"
@@ -24,6 +27,7 @@ SOURCE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 @pytest.fixture(autouse=True)
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_view, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(project_tree, "MARKED_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -207,3 +211,196 @@ async def edited(there: Opened) -> CellEditor:
     await there.press("enter", mode=Mode.EDIT)
     assert there.screen.area.editor is not None
     return there.screen.area.editor
+
+
+async def test_question_about_a_change_shows_it_and_leads_to_the_file(
+    project: Path, tmp_path: Path
+) -> None:
+    async with world(tmp_path, asks=True) as here, opened(here) as there:
+        await there.send("Return two.")
+        here.aria.say(ToolCallEvent("call-0", "file_read", {"path": "src/a.py"}))
+        here.aria.say(End("tool_use"))
+        edit = {"path": "src/a.py", "old_text": "return 2", "new_text": "return 22"}
+        here.aria.say(ToolCallEvent("call-1", "file_edit", edit))
+        here.aria.say(End("tool_use"))
+        await there.sees("6 -     return 2")
+        await there.sees("6 +     return 22")
+        await there.press("escape", mode=Mode.NAVIGATE)
+        await until(lambda: there.screen.situation.asks, "the call is chosen")
+        await there.sees("Enter open")
+        for keys in (("enter",), ("g", "f")):
+            await there.press(*keys)
+            await until(lambda: there.screen.source.is_file, "the file")
+            await there.live()
+            await until(lambda: there.screen.view.is_restored, "the line")
+            await there.press("enter", mode=Mode.EDIT)
+            editor = there.screen.area.editor
+            assert editor is not None and editor.cursor_location == (5, 0)
+            await there.press("escape", mode=Mode.NAVIGATE)
+            await there.press("escape")
+            await there.sees("6 +     return 22")
+            await there.live()
+            await until(lambda: there.screen.situation.asks, "the call is chosen again")
+        here.aria.end()
+
+
+async def test_tree_of_the_project_opens_folders_and_files_by_keys_and_clicks(
+    project: Path, here: World
+) -> None:
+    (project / "src" / "deep").mkdir()
+    for number in range(30):
+        (project / "src" / "deep" / f"m{number:02}.py").write_text("")
+    (project / "src" / "a.py").write_text(SOURCE + "\n")
+    async with opened(here) as there:
+
+        def row_of(text: str) -> int:
+            return next(y for y, line in enumerate(there.lines) if text in line[:24])
+
+        await there.press("f2", mode=Mode.CONTEXTS)
+        await there.sees("project ▸")
+        assert not here.kernel.files.opened() and not there.app.context.files.tree.paths
+        await there.press("right")
+        await there.sees("▸ src")
+        await until(lambda: "•" in there.lines[row_of("▸ src")][:24], "a mark of git")
+        assert there.shows("  long.txt") and there.shows("people") and there.shows("default")
+        await there.press("down", "enter")
+        await there.sees("▾ src")
+        assert "M" in there.lines[row_of(" a.py")][:24]
+        await there.press("down", "right", *["down"] * 30)
+        await there.sees("m29.py")
+        assert "?" in there.lines[row_of("m29.py")][:24]
+        assert there.shows("people") and there.shows("default") and not there.shows("m00.py")
+        (project / "src" / "deep" / "m28b.py").write_text("")
+        await there.sees("m28b.py")
+        # From a file to its folder, which closes, and by clicks.
+        await there.press("left", "left", "left")
+        await until(lambda: not there.shows("m29.py"), "closed")
+        await there.pilot.click("Sidebar", offset=(6, row_of("▸ deep")))
+        await there.sees("▾ deep")
+        await there.pilot.click("Sidebar", offset=(6, row_of("▾ src")))
+        await until(lambda: not there.shows("▾ deep"), "closed by a click")
+        await there.press("enter", "down", "left", "down", "enter")
+        await until(lambda: there.screen.source.is_file, "the file")
+        await there.sees("def one():")
+
+
+def mouse(kind: type[MouseEvent], x: int, y: int) -> MouseEvent:
+    return kind(None, x, y, 0, 0, 1, False, False, False, x, y)
+
+
+async def front(there: Opened, *, file: bool) -> None:
+    await until(lambda: there.screen is there.app.screen, "a page in front")
+    await until(lambda: there.screen.source.is_file is file, "the other page")
+
+
+async def test_file_is_beside_the_conversation_where_there_is_room(
+    project: Path, here: World
+) -> None:
+    (project / "src" / "a.py").write_text(SOURCE + "\n" * 20)
+    cell = await here.cell("Look at src/a.py:6")
+    async with opened(here, size=(170, 12)) as there:
+        await there.sees("Look at")
+        await there.type("half")
+        await there.press("escape", "g", "f")
+        await there.sees("  6      return 2")
+        assert there.shows("Look at") and there.shows("half")
+        await there.live()
+        conversation = there.app.context.screen
+        await there.sees("F7 conversation")
+        # Both are edited, and what others write comes in on both.
+        await there.press("enter", mode=Mode.EDIT)
+        await there.type("# x")
+        await here.call("block.splice", block_id=cell, offset=0, insert="Please ")
+        await there.sees("Please Look at")
+        await there.press("f7")
+        await front(there, file=False)
+        await there.press("i", mode=Mode.WRITE)
+        await there.type(" done")
+        assert there.message == "half done"
+        # The mouse scrolls what it is over, and goes where it is clicked.
+        for kind in (MouseScrollDown, MouseDown, MouseUp):
+            there.app.post_message(mouse(kind, 130, 3))
+            if kind is MouseScrollDown:
+                await until(lambda: not there.shows("1  def one()"), "scrolled")
+                assert there.screen is conversation
+        await front(there, file=True)
+        assert there.screen.mode is Mode.EDIT
+        there.app.post_message(mouse(MouseDown, 40, 9))
+        await front(there, file=False)
+        there.app.post_message(mouse(MouseUp, 40, 9))
+        await there.press("f7")
+        await front(there, file=True)
+        # Narrow, one is over the other; what was begun goes on.
+        await there.pilot.resize_terminal(90, 12)
+        await until(lambda: not there.shows("Please Look at"), "the file alone")
+        await there.type("y")
+        await there.press("f7")
+        await there.sees("half done")
+        assert not there.shows("def two()")
+        await there.type("!")
+        await there.press("f7")
+        await there.pilot.resize_terminal(170, 12)
+        await there.sees("half done!")
+        await there.type("z")
+        await there.sees("def two():yz")
+        # The sidebar is at the left, and Esc closes the file.
+        await there.press("f2")
+        await front(there, file=False)
+        assert there.screen.mode is Mode.CONTEXTS
+        await there.press("escape", "f7", "escape")
+        await front(there, file=True)
+        await there.press("escape")
+        await front(there, file=False)
+        await until(lambda: not there.shows("def two()"), "closed")
+        assert there.screen is conversation and there.message == "half done!"
+        assert not there.shows("F7")
+        await until(lambda: "def two():yz" in (project / "src" / "a.py").read_text(), "saved")
+
+
+async def test_second_file_takes_the_place_of_the_first_and_stays_beside_another_context(
+    project: Path, here: World
+) -> None:
+    (project / "b.txt").write_text("in b\n")
+    other = (await here.call("context.create", label="other"))["context_id"]
+    async with opened(here, size=(170, 30)) as there:
+        await there.type("half")
+        await open_by_name(there, "a.py", "src/a.py")
+        await there.press("f7")
+        await open_by_name(there, "b.txt", "b.txt")
+        await there.sees("1  in b")
+        assert not there.shows("def two()")
+        there.app.context.open(other)
+        await until(lambda: there.screen.contexts.label == "other", "the other context")
+        await front(there, file=False)
+        await there.live()
+        assert there.message == "" and there.shows("1  in b")
+        await there.press("f7", "escape")
+        await there.sees("def two()")
+        await there.press("escape")
+        await front(there, file=False)
+        await there.live()
+        await there.type("new")
+        assert there.message == "new" and not there.shows("def two()")
+
+
+async def test_file_goes_on_on_its_page_when_an_edit_of_it_was_refused(
+    project: Path, here: World
+) -> None:
+    async with opened(here, size=(170, 20)) as there:
+        await there.type("half")
+        await open_by_name(there, "a.py", "src/a.py")
+        await there.press("enter", mode=Mode.EDIT)
+        conversation, before = there.app.context.screen, there.screen
+        before.source.document.set_fields(before.source.ids()[0], status="error")
+        there.burst(*"typed")
+        await until(lambda: there.screen is not before, "the file anew")
+        await there.live()
+        await there.mode(Mode.EDIT)
+        await there.type(" on")
+        await there.sees("typed ondef one():")
+        assert there.app.screen_stack == [conversation, there.screen]
+        await until(lambda: (project / "src" / "a.py").read_text() == "typed on" + SOURCE, "saved")
+        await there.press("escape", "escape")
+        await front(there, file=False)
+        await there.type("!")
+        assert there.message == "half!"

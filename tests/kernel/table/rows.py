@@ -584,7 +584,7 @@ FILES: Final = (
     Row("file.status", by="vic"),
     Row("file.delete", {"path": "src/c.txt"}),
     Row("file.save", {"path": "src/c.txt"}, Code.INVALID_PARAMS),
-    Row("file.list", {"glob": "*.txt"}),
+    Row("file.list", {"glob": "*.txt", "changed": True}),
     Row("file.create", {"path": "d.txt", "content": "one\ntwo\none\n"}),
     Row("file.list", {"glob": "*.txt"}, by="vic", fails=Code.PERMISSION_DENIED),
     Row("file.read", {"path": "d.txt", "start_line": 1}, by="vic"),

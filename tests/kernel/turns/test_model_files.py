@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -12,13 +13,14 @@ from typing import Any, Final
 
 import pytest
 
+from antiphon_kernel.contexts import Applied
 from antiphon_kernel.providers import PermissionPolicy, ToolCallEvent
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, open_kernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 TEXT: Final = "one\ntwo\nthree\nfour\nfive\n"
 SECRET: Final = "KEY=hunter2\n"
@@ -329,6 +331,24 @@ async def test_question_shows_the_difference_and_the_answer_carries_it_out(
     block = await desk.asked(create("new.txt"))
     assert desk.stage.text(block) == "--- a/new.txt\n+++ b/new.txt\n@@ -0,0 +1,1 @@\n+new\n"
     assert "version" in await desk.decide(block)
+
+
+async def test_difference_that_somebody_writes_over_before_the_question_is_not_asked_about(
+    open_desk: OpenDesk,
+) -> None:
+    desk, forged = await open_desk(ASKING), list[asyncio.Task[Any]]()
+
+    def forge(applied: Applied) -> None:
+        texts = [one.block for change in applied.changes for one in change.texts]
+        if not forged and any(desk.stage.text(one).startswith("---") for one in texts):
+            edit = desk.stage.call("block.splice", block_id=texts[0], offset=0, insert="harmless")
+            forged.append(asyncio.create_task(edit))
+
+    desk.stage.context.applied.listen(forge)
+    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
+    _, result = await asyncio.wait_for(desk.do(READ, edit), PATIENCE)
+    assert forged and "Not run: It was changed" in result
+    assert (desk.project / "a.txt").read_text() == TEXT
 
 
 async def test_question_about_an_edit_is_carried_out_after_a_restart(tmp_path: Path) -> None:
