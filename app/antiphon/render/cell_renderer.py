@@ -371,7 +371,9 @@ class CellRenderer:
         """
         text, header, theme, keep = view.text, view.header, self._theme, FOLDED_RESULT_LINES
         total, hidden = line_count(text), "more line"
-        if total <= keep + 1:
+        if view.is_told_above:
+            first, last = 1, 0
+        elif total <= keep + 1:
             first, last = total, 0
         elif header.status == Status.DONE and not header.is_error and not header.exit_code:
             first, last = keep - 1, 1
@@ -379,8 +381,8 @@ class CellRenderer:
             first, last, hidden = 0, keep, "earlier line"
         spans, tail = list(_first_lines(text, first)), list(_last_lines(text, last))
         rows = [_output_row(text, *line, self._sgr) for line in spans]
-        if tail:
-            start, end = spans[-1][1] + 1 if spans else 0, tail[0][0]
+        if first + last < total:
+            start, end = spans[-1][1] + 1 if spans else 0, tail[0][0] if tail else len(text)
             mark = WrapPiece(f"▸ {count_of(total - first - last, hidden)}", theme.fold)
             rows.append([mark, WrapPiece("", theme.fold, start, end - start)])
         rows += [_output_row(text, *line, self._sgr) for line in tail]

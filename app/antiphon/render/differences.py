@@ -22,6 +22,7 @@ from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
+from antiphon_kernel.types.records import BlockHeader
 
 _COMPARED: Final = 400
 """Lines of one replacement that are compared, so as to show what stays as unchanged."""
@@ -58,8 +59,15 @@ def arguments_of(stored: str | None) -> dict[str, Any] | None:
 
 def difference_of(view: CellView) -> Sequence[DiffLine]:
     """Return the change that a call asks for; nothing if it is no edit that can be read."""
+    if not is_edit(view.header):
+        return ()
     tool = (view.header.tool_name or "").replace(".", "_")
-    return _difference(tool, view.header.input or "", view.text) if tool in _EDITS else ()
+    return _difference(tool, view.header.input or "", view.text)
+
+
+def is_edit(header: BlockHeader) -> bool:
+    """Return whether a block is the call of a tool that changes a text."""
+    return (header.tool_name or "").replace(".", "_") in _EDITS
 
 
 @lru_cache(maxsize=32)

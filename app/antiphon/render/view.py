@@ -61,6 +61,8 @@ class CellView:
     """The context that a drift block came from."""
     referred: ReferredLines | None = None
     """The lines of a file that it refers to; None until they are known."""
+    is_told_above: bool = False
+    """Output of an edit that has gone well, and is drawn in the cell of its call."""
     is_page: bool = False
     """It is a file that fills the page."""
 

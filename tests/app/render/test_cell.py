@@ -134,6 +134,8 @@ def test_folded_result_has_places_for_all_of_its_text() -> None:
         cell = render_cell(view("tool_result", text, collapsed=True, status=status), 40, THEME)
         assert {cell.place_of(offset)[0] for offset in range(*hidden)} == {row_of_fold}
         assert cell.place_of(50) == (4, 3)
+    told = lines("tool_result", "path: a.py\n\n-1\n+2", collapsed=True, is_told_above=True)
+    assert [line.strip() for line in told] == ["path: a.py", "▸ 3 more lines"]
     kept = lines("tool_result", "1\n2\n3\n4\n5\n", collapsed=True)
     assert kept[-1] == "  5", "a fold would hide one line only"
 

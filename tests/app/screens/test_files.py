@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -241,6 +242,11 @@ async def test_question_about_a_change_shows_it_and_leads_to_the_file(
             await there.sees("6 +     return 22")
             await there.live()
             await until(lambda: there.screen.situation.asks, "the call is chosen again")
+        await there.press("o")
+        await until(lambda: len(here.aria.prompts) == 3, "the result")
+        # The result says again what the call has shown: it is one line.
+        folded = re.compile(r"path: src/a\.py\n │ +▸ ")
+        await until(lambda: folded.search("\n".join(there.lines)), "a folded result")
         here.aria.end()
 
 

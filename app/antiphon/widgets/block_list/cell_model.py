@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
+from antiphon.render.differences import is_edit
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME, CellView, ReferredLines, permission_question, queue_label
 from antiphon.widgets.block_list.gutter import GutterWidth
@@ -326,9 +327,15 @@ class CellModel:
             source_context=self._labels.get(header.source_context or "", header.source_context),
             is_read_from=block == self._read_from,
             referred=self._referred.get(block),
+            is_told_above=self._is_told_above(header),
             is_page=self.is_file,
         )
         return view
+
+    def _is_told_above(self, header: BlockHeader) -> bool:
+        if header.kind != BlockKind.TOOL_RESULT or header.is_error or header.parent is None:
+            return False
+        return header.parent in self.document and is_edit(self.document.header(header.parent))
 
     def name(self, principal: str) -> tuple[str, int]:
         """Username and colour slot of a principal."""
@@ -354,7 +361,8 @@ class CellModel:
         if header.kind == BlockKind.THINKING:
             return True
         if header.kind == BlockKind.TOOL_RESULT:
-            return line_count(self.text(block)) > FOLDED_RESULT_LINES
+            most = 1 if self._is_told_above(header) else FOLDED_RESULT_LINES
+            return line_count(self.text(block)) > most
         return self._came_collapsed.setdefault(block, header.collapsed)
 
     def take_folds(self, folds: Mapping[str, bool]) -> None:
