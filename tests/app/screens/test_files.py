@@ -245,6 +245,7 @@ async def test_file_is_beside_the_conversation_where_there_is_room(
         await there.live()
         conversation = there.app.context.screen
         await there.sees("F7 conversation")
+        assert "src/a.py" in there.app.title
         # Both are edited, and what others write comes in on both.
         await there.press("enter", mode=Mode.EDIT)
         await there.type("# x")
@@ -291,7 +292,7 @@ async def test_file_is_beside_the_conversation_where_there_is_room(
         await front(there, file=False)
         await until(lambda: not there.shows("def two()"), "closed")
         assert there.screen is conversation and there.message == "half done!"
-        assert not there.shows("F7")
+        assert not there.shows("F7") and "src/a.py" not in there.app.title
         await until(lambda: "def two():yz" in (project / "src" / "a.py").read_text(), "saved")
 
 
