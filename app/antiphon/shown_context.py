@@ -260,6 +260,8 @@ class ShownContext:
     def come(self, page: ShownContext | None = None, action: str = "") -> None:
         """Bring a page to the front, or else the other one, and do an action there."""
         if self.file_page is None:
+            if page is None:
+                self.screen.hint("No file is open: <key:files> finds one.")
             return
         if page is not self.front:
             swap_screens(self._app, self.screen, self.file_page.screen)

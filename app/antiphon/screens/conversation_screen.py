@@ -340,6 +340,8 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self._is_behind = is_behind
         if self.frame.fit(self.app.size):
             self.controllers.sidebar.update()
+        self.people.is_retired = is_behind
+        self.people.show()
         self.update()
 
     @on(CellEditor.CursorMoved)

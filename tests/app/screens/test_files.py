@@ -306,6 +306,8 @@ async def test_file_is_beside_the_conversation_where_there_is_room(
     cell = await here.cell("Look at src/a.py:6")
     async with opened(here, size=(170, 12)) as there:
         await there.sees("Look at")
+        await there.press("f7")
+        await there.hint("No file is open: F6 finds one.")
         await there.type("half")
         await there.press("escape", "g", "f")
         await there.sees("  6      return 2")
@@ -313,6 +315,7 @@ async def test_file_is_beside_the_conversation_where_there_is_room(
         await there.live()
         conversation = there.app.context.screen
         await there.sees("F7 conversation")
+        assert "src/a.py" in there.app.title
         # Both are edited, and what others write comes in on both.
         await there.press("enter", mode=Mode.EDIT)
         await there.type("# x")
@@ -330,7 +333,7 @@ async def test_file_is_beside_the_conversation_where_there_is_room(
                 await until(lambda: not there.shows("1  def one()"), "scrolled")
                 assert there.screen is conversation
         await front(there, file=True)
-        assert there.screen.mode is Mode.EDIT
+        await there.mode(Mode.EDIT)
         there.app.post_message(mouse(MouseDown, 40, 9))
         await front(there, file=False)
         there.app.post_message(mouse(MouseUp, 40, 9))
@@ -352,14 +355,14 @@ async def test_file_is_beside_the_conversation_where_there_is_room(
         # The sidebar is at the left, and Esc closes the file.
         await there.press("f2")
         await front(there, file=False)
-        assert there.screen.mode is Mode.CONTEXTS
+        await there.mode(Mode.CONTEXTS)
         await there.press("escape", "f7", "escape")
         await front(there, file=True)
         await there.press("escape")
         await front(there, file=False)
         await until(lambda: not there.shows("def two()"), "closed")
         assert there.screen is conversation and there.message == "half done!"
-        assert not there.shows("F7")
+        assert not there.shows("F7") and "src/a.py" not in there.app.title
         await until(lambda: "def two():yz" in (project / "src" / "a.py").read_text(), "saved")
 
 
