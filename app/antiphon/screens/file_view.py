@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from antiphon.project_files import CONFLICT, DELETED, ShownFile, mentions
+from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, ShownFile, mentions
 from antiphon.render.cell_renderer import command_of
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.conflicts import ConflictModal
 from antiphon.screens.modals import NO_CELL, ConfirmModal
-from antiphon.screens.picker import PickerEntry, PickerModal, choose
+from antiphon.screens.picker import NOTHING_FOUND, PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
 from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser
@@ -23,6 +23,8 @@ from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.signal import Signal
 
 NO_FILE: Final = "What is written here is kept as you type: there is no file to save."
+
+ONLY_OWNER_SEARCHES: Final = "Only the owner of the kernel searches its files."
 
 NO_PATH: Final = "No file of the project is named here."
 
@@ -188,7 +190,11 @@ class FileView(Controller):
             found = await self.files.matching(typed.partition(":")[0])
             return [PickerEntry(one, one) for one in found]
 
-        picker = PickerModal("Open a file: name, or name:line", ask, pause=0)
+        title, nothing = "Open a file: name, or name:line", NOTHING_FOUND
+        if not self._session.user.works_on_host:
+            title = "Files that are open (the owner opens others): name, or name:line"
+            nothing = f"{NOTHING_FOUND} {ONLY_OPEN}"
+        picker = PickerModal(title, ask, nothing=nothing, pause=0)
         chosen = await self._cells.app.push_screen_wait(picker)
         if chosen is not None:
             line = picker.typed.rpartition(":")[2] if ":" in picker.typed else ""
@@ -199,12 +205,14 @@ class FileView(Controller):
 
     async def search(self) -> None:
         """Let the person choose a line that has a text."""
+        may_ask = self._session.user.works_on_host
+        empty, nothing = ("", NOTHING_FOUND) if may_ask else (None, ONLY_OWNER_SEARCHES)
         hits: list[Mapping[str, Any]] = []
 
         async def ask(typed: str) -> Sequence[PickerEntry]:
             params = {"query": typed, "limit": _MOST_FOUND}
             told = None
-            if typed.strip():
+            if typed.strip() and may_ask:
                 told = await self._scope.call("file.search", params, "Not searched")
             hits[:] = [] if told is None else told["hits"]
             return [
@@ -216,7 +224,7 @@ class FileView(Controller):
                 for at, one in enumerate(hits)
             ]
 
-        picker = PickerModal("Find in the files of the project", ask, empty="")
+        picker = PickerModal("Find in the files of the project", ask, empty=empty, nothing=nothing)
         chosen = await self._cells.app.push_screen_wait(picker)
         if chosen is not None:
             self.files.open(hits[int(chosen)]["path"], hits[int(chosen)]["line"])
@@ -233,6 +241,8 @@ class FileView(Controller):
         if not named:
             unknown = next((one for one in mentions(text) if "/" in one.path), None)
             words = unknown and f"There is no file {quote(unknown.path)} in the project."
+            if not self._session.user.works_on_host:
+                words = f"No open file is named here. {ONLY_OPEN}"
             self._hint(words or NO_PATH)
             return
         if len(named) > 1:

@@ -145,3 +145,27 @@ async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
         await there.press("f2", mode=Mode.CONTEXTS)
         await until(lambda: there.screen.contexts.files, "the open files")
         await there.sees("files")
+
+
+async def test_editor_goes_to_open_files_and_is_told_that_others_are_the_owners(
+    project: Path, here: World
+) -> None:
+    await here.call("file.open", path="src/a.py")
+    await here.cell("Look at src/a.py and at long.txt")
+    async with opened(here, as_name="vera") as there:
+        await there.sees("editor · live")
+        await there.press("up", "g", "f")
+        await there.sees("def one():")
+        await there.live()
+        await there.press("f6")
+        await there.sees("src/a.py")
+        await there.type("long")
+        await there.sees("Only the owner of the kernel opens files that are not open.")
+        await there.press("escape", "ctrl+p")
+        there.burst(*"#line")
+        await there.sees("Only the owner of the kernel searches its files.")
+        await there.press("escape", "escape")
+        await there.sees("Look at")
+        await here.cell("And long.txt:3")
+        await there.press("down", "g", "f")
+        await there.hint("No open file is named here. Only the owner")
