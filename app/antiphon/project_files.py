@@ -22,7 +22,7 @@ CONFLICT: Final = "conflict"
 DELETED: Final = "deleted"
 """State of a file that is not on disk any more."""
 
-ONLY_OPEN: Final = "Only the owner of the kernel opens files that are not open."
+ONLY_OPEN: Final = "only the owner of the kernel opens others."
 
 LISTED_SECONDS: Final = 10.0
 """How long the list of paths may show what is no longer so."""

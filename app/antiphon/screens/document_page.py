@@ -47,7 +47,7 @@ class DocumentPage(DocumentView, ActionOwner):
             line, lines = reference.get("start"), self.source.view(block).referred
             if line is not None and lines is not None:
                 line = lines.place.start
-            self.parts.file.files.open(self.source.header(block).path or "", line)
+            self.parts.file.files.open(reference["context"], line)
         else:
             asked = block == self.parts.tour.tour.typo_block
             at = self.source.text(block).find(TYPO) if asked else -1

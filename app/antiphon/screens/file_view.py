@@ -95,7 +95,7 @@ class FileView(Controller):
         if file is None or not self._session.is_live:
             return
         try:
-            told = await self._session.call("file.open", {"path": file.path})
+            told = await self._session.call("file.open", {"path": file.context})
             self._show(ShownFile.of(told))
             self._show_findings(file.block)
             version, seen = self._source.versions[file.block], self._seen
@@ -104,7 +104,7 @@ class FileView(Controller):
             is_due = self._looks >= _LOOKS_AT_GIT or version != self._compared
             if version == seen and is_due:
                 self._looks, self._compared = 0, version
-                params = {"path": file.path, "against": "head"}
+                params = {"path": file.context, "against": "head"}
                 diff = (await self._session.call("file.diff", params))["diff"]
                 if version == self._source.versions[file.block]:
                     self._of_git = line_marks(diff)
@@ -193,7 +193,7 @@ class FileView(Controller):
         title, nothing = "Open a file: name, or name:line", NOTHING_FOUND
         if not self._session.user.works_on_host:
             title = "Files that are open (the owner opens others): name, or name:line"
-            nothing = f"{NOTHING_FOUND} {ONLY_OPEN}"
+            nothing = f"No open file is found: {ONLY_OPEN}"
         picker = PickerModal(title, ask, nothing=nothing, pause=0)
         chosen = await self._cells.app.push_screen_wait(picker)
         if chosen is not None:
@@ -242,7 +242,7 @@ class FileView(Controller):
             unknown = next((one for one in mentions(text) if "/" in one.path), None)
             words = unknown and f"There is no file {quote(unknown.path)} in the project."
             if not self._session.user.works_on_host:
-                words = f"No open file is named here. {ONLY_OPEN}"
+                words = f"No open file is named here: {ONLY_OPEN}"
             self._hint(words or NO_PATH)
             return
         if len(named) > 1:

@@ -282,15 +282,19 @@ class FileContexts:
 
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
-        return path in self._paths
+        return path in self._paths or ContextId(path) in self._rows
 
     async def find(self, path: str) -> ProjectPath:
         """Return the place of a file, without links.
 
+        Args:
+            path: the id of its context does, too: that stays when the file is renamed.
+
         Raises:
             AntiphonError: invalid_params, if it is none of the project, or one of the kernel's own.
         """
-        found = await asyncio.to_thread(find_path, self._project, path)
+        named = self.path_of(ContextId(path)) or path
+        found = await asyncio.to_thread(find_path, self._project, named)
         if self._copies.parent in _places(found):
             raise unusable(path, "it is one of the kernel's own files")
         return found

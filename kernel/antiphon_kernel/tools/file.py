@@ -30,7 +30,8 @@ class FileParams(Params):
     """A file of the project."""
 
     path: str
-    """Relative to the project's root."""
+    """Relative to the project's root; the id of its context does, too, whatever it is called by
+    now."""
 
 
 class FileInfo(BlockResult):
