@@ -49,6 +49,14 @@ def data_folder(project: Path) -> Path:
     return project / DATA_FOLDER
 
 
+def project_of_data(data: Path) -> Path:
+    """Return the project of a data folder: the one that it is in, if it is named as one there.
+
+    Any other folder serves the project around the working directory.
+    """
+    return data.parent.resolve() if data.name == DATA_FOLDER else project_root(Path.cwd())
+
+
 def config_folder() -> Path:
     """Return the folder of the user's configuration: settings, keys and themes."""
     from platformdirs import user_config_path
