@@ -54,8 +54,7 @@ class FileReferences(Controller):
                     known = told["version"], await self._lines(told, reference)
                     self._read[cell.id] = known
                 notes = (*known[1].notes, *ShownFile.of(told).notes)
-                lines = known[1]._replace(path=told["path"], notes=notes)
-                self._source.show_lines(cell.id, lines)
+                self._source.show_lines(cell.id, known[1]._replace(notes=notes))
 
     async def _lines(self, told: Mapping[str, Any], reference: Mapping[str, Any]) -> ReferredLines:
         about, notes, diff = {"path": told["path"]}, [count_of(told["line_count"], "line")], ""

@@ -24,8 +24,6 @@ from antiphon_kernel.types.signal import Signal
 
 NO_FILE: Final = "What is written here is kept as you type: there is no file to save."
 
-ONLY_OWNER_SEARCHES: Final = "Only the owner of the kernel searches its files."
-
 NO_PATH: Final = "No file of the project is named here."
 
 LOOK_SECONDS: Final = 1.0
@@ -132,8 +130,7 @@ class FileView(Controller):
         then = {"path": told["context_id"], "version": before}
         marks = line_marks((await self._session.call("file.diff", then))["diff"])
         if marks and any(one["operation"] == "disk" for one in changes):
-            lines = count_of(len(marks), "line")
-            self._hint(f"Changed on disk by another program: {lines}.")
+            self._hint(f"Changed on disk by another program: {count_of(len(marks), 'line')}.")
 
     def _show_findings(self, block: str) -> None:
         """Show what checks have found in the file, if that is something else than before."""
@@ -229,7 +226,8 @@ class FileView(Controller):
     async def search(self) -> None:
         """Let the person choose a line that has a text."""
         may_ask = self._session.user.works_on_host
-        empty, nothing = ("", NOTHING_FOUND) if may_ask else (None, ONLY_OWNER_SEARCHES)
+        denial = "Only the owner of the kernel searches its files."
+        empty, nothing = ("", NOTHING_FOUND) if may_ask else (denial, denial)
         hits: list[Mapping[str, Any]] = []
 
         async def ask(typed: str) -> Sequence[PickerEntry]:

@@ -73,8 +73,7 @@ class EditorPresence:
     def __init__(self, context: Context, actor: Actor, client: int) -> None:
         self._context, self._actor, self._client = context, actor, client
         self._state = replace(_present(context, actor), activity=Activity.STREAMING)
-        self._showing: asyncio.Handle | None = None
-        self._stops = context.applied.listen(self.follow), context.committed.listen(self._show)
+        self._stops = [context.applied.listen(self.follow), context.committed.listen(self._show)]
 
     def follow(self, applied: Applied) -> None:
         """Go to what the turn has changed, or on with the text that others change."""
@@ -87,18 +86,17 @@ class EditorPresence:
 
     def leave(self) -> None:
         """Its turn has ended."""
-        for stop in self._stops:
-            stop()
-        if self._showing is not None:
-            self._showing.cancel()
+        while self._stops:
+            self._stops.pop()()
         self._context.presence.remove(self._client)
 
     def _show(self, _: Broadcast) -> None:
-        if self._showing is not None:
-            self._showing.cancel()
         # Others carry the cursor along with each change: they get it behind what is sent now.
-        show, loop = self._context.presence.put, asyncio.get_running_loop()
-        self._showing = loop.call_soon(show, self._client, self._state)
+        asyncio.get_running_loop().call_soon(self._put)
+
+    def _put(self) -> None:
+        if self._stops:  # else it has left
+            self._context.presence.put(self._client, self._state)
 
 
 def _present(context: Context, actor: Actor) -> PresenceState:

@@ -30,8 +30,7 @@ class FileParams(Params):
     """A file of the project."""
 
     path: str
-    """Relative to the project's root; the id of its context does, too, whatever it is called by
-    now."""
+    """Relative to the project's root; or the id of its context, whatever the path is by now."""
 
 
 class FileInfo(BlockResult):
