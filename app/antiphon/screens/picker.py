@@ -81,8 +81,7 @@ class PickerModal(HintingModal[str | None]):
     ) -> None:
         """`nothing` stands in the place of the list when there is none.
 
-        `empty` does while nothing is typed. `pause` is how long after a key it is looked for what
-        was typed.
+        `empty` does while nothing is typed. `pause` is how long after a key the list is made anew.
         """
         super().__init__()
         self._ask = ask

@@ -517,11 +517,10 @@ class TurnRunner:
         by: Principal,
         message: str | None = None,
     ) -> list[str]:
-        """Stop what runs in a context, of one principal or of all; turns that wait come next.
-
-        In a file these are the turns that have edited it.
+        """Stop what runs in a context or has edited its file; turns that wait come next.
 
         Args:
+            principal: whose; all if None.
             message: stop the turns that answer this block, those that wait too, and nothing else.
 
         Returns the usernames of those that were stopped, once nothing of them runs any more.
