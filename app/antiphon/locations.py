@@ -50,10 +50,7 @@ def data_folder(project: Path) -> Path:
 
 
 def project_of_data(data: Path) -> Path:
-    """Return the project of a data folder: the one that it is in, if it is named as one there.
-
-    Any other folder serves the project around the working directory.
-    """
+    """Return the folder that has a data folder as its `.antiphon`, else the project around here."""
     return data.parent.resolve() if data.name == DATA_FOLDER else project_root(Path.cwd())
 
 

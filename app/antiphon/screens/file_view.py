@@ -91,7 +91,9 @@ class FileView(Controller):
         if before is None or file == before:
             return
         self.changed.notify()
-        if file.state != before.state and file.state in _STATES:
+        if file.path != before.path:
+            self._hint(f"Its name is {displayable_in_a_row(file.path)} now.")
+        elif file.state != before.state and file.state in _STATES:
             self._hint(_STATES[file.state])
 
     async def refresh(self) -> None:
