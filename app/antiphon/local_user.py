@@ -61,8 +61,8 @@ class LocalUser:
         return self.role == AccessRole.OWNER
 
     @property
-    def may_run_commands(self) -> bool:
-        """Return whether a command of the person is run, as far as it is known here."""
+    def works_on_host(self) -> bool:
+        """Return whether the person runs commands there, and opens any file, as far as known."""
         return self.role in (None, AccessRole.OWNER)
 
     def may_decide(self, *, is_asker: bool) -> bool:

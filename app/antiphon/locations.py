@@ -49,6 +49,11 @@ def data_folder(project: Path) -> Path:
     return project / DATA_FOLDER
 
 
+def project_of_data(data: Path) -> Path:
+    """Return the folder that has a data folder as its `.antiphon`, else the project around here."""
+    return data.parent.resolve() if data.name == DATA_FOLDER else project_root(Path.cwd())
+
+
 def config_folder() -> Path:
     """Return the folder of the user's configuration: settings, keys and themes."""
     from platformdirs import user_config_path

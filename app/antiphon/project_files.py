@@ -23,6 +23,8 @@ CONFLICT: Final = "conflict"
 DELETED: Final = "deleted"
 """State of a file that is not on disk any more."""
 
+ONLY_OPEN: Final = "only the owner of the kernel opens others."
+
 LISTED_SECONDS: Final = 10.0
 """How long the list of paths may show what is no longer so."""
 
@@ -137,7 +139,10 @@ class ProjectFiles:
         self.recent = [path, *(one for one in self.recent if one != path)][:_MOST]
 
     async def fetch(self, kernel: KernelCalls) -> None:
-        """Ask the kernel for the paths, unless it has named them a moment ago."""
+        """Ask the kernel for the paths, unless it has named them a moment ago.
+
+        Who does not work on its host learns which files are open.
+        """
         async with self._listing:
             if self._listed_at is None or monotonic() - self._listed_at >= LISTED_SECONDS:
                 await self._fetch(kernel)
@@ -148,10 +153,12 @@ class ProjectFiles:
         after: str | None = None
         while True:
             params = {"limit": _PAGE} | ({} if after is None else {"after": after})
-            told = await kernel.call("file.list", params, "The files cannot be listed")
+            is_host = kernel.session.user.works_on_host
+            asked = ("file.list", params) if is_host else ("file.status", {})
+            told = await kernel.call(*asked, "The files cannot be listed")
             if told is None:
                 return
-            for path in told["paths"]:
+            for path in told["paths"] if is_host else [one["path"] for one in told["files"]]:
                 lower = path.lower()
                 paths[path] = lower, lower.rpartition("/")[2]
             if len(paths) > len(self._paths):

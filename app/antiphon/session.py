@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from antiphon.local_user import LocalUser
-from antiphon.locations import project_root, state_folder
+from antiphon.locations import project_of_data, state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.discovery import project_of
 from antiphon_kernel.client.local_replica import ReplicaState
@@ -162,7 +162,7 @@ class Session:
         """Runs while edits wait to be acknowledged."""
         self._edits_are_late = False
         self._late_calls = 0
-        self.project = options.project or project_of(options.data, project_root(Path.cwd()))
+        self.project = options.project or project_of(options.data, project_of_data(options.data))
         """Folder of the files that a message may name."""
         self.changed = Signal[()]()
         """`status` may be another one."""

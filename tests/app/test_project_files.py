@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from antiphon.project_files import ProjectFiles, ShownFile, mentions
+from antiphon.local_user import LocalUser
+from antiphon.project_files import FilePages, ProjectFiles, ShownFile, mentions
 from antiphon.screens.file_view import line_marks
 from antiphon.session import KernelCalls
 from antiphon_kernel.text.patch import unified_diff
@@ -17,7 +19,9 @@ PATHS = ("README.md", "app/m_a.py", "app/main.py", "docs/domain.md", "src/app/ma
 
 
 class FakeKernel:
-    """Names paths, two at a time."""
+    """Names paths, two at a time, to its owner."""
+
+    session = SimpleNamespace(user=LocalUser())
 
     async def call(self, tool: str, params: Mapping[str, Any], failed: str) -> dict[str, Any]:
         behind = [path for path in PATHS if path > params.get("after", "")]
@@ -26,7 +30,8 @@ class FakeKernel:
 
 @pytest.fixture
 async def files() -> ProjectFiles:
-    files = ProjectFiles(lambda path, line=None: None, lambda: None, Path("/home/amy/it"))
+    pages = SimpleNamespace(open_file=None, go_back=None)
+    files = ProjectFiles(cast(FilePages, pages), Path("/home/amy/it"))
     await files.fetch(cast(KernelCalls, FakeKernel()))
     return files
 

@@ -32,7 +32,7 @@ from antiphon.cli.kernel_option import (
 from antiphon.cli.launcher import chosen_data, program
 from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint
-from antiphon.locations import project_root
+from antiphon.locations import project_of_data, project_root
 from antiphon_kernel.client.usage import CommandGroup
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
 
@@ -117,8 +117,8 @@ def antiphon(
     if linear:
         _read_and_write(data, context or DEFAULT_CONTEXT, as_name)
         return
-    project = project_root(Path.cwd())
-    _open_started(chosen_data(data, project), project, context=context, as_name=as_name)
+    folder = chosen_data(data, project_root(Path.cwd()))
+    _open_started(folder, project_of_data(folder), context=context, as_name=as_name)
 
 
 def _file_command(argument: str) -> click.Command:
@@ -132,7 +132,8 @@ def _file_command(argument: str) -> click.Command:
         before = {} if ctx.parent is None else ctx.parent.params
         if before.get("linear"):
             raise CommandError("a file is shown on a screen: leave out --linear.", ExitCode.USAGE)
-        project = project_root(Path.cwd())
+        data = data or before.get("data")
+        project = project_of_data(data.absolute()) if data else project_root(Path.cwd())
         path, line = _split_line(argument)
         # Links are followed by the kernel, which opens them only inside the project.
         place = path.absolute().parent.resolve() / path.name
@@ -144,9 +145,9 @@ def _file_command(argument: str) -> click.Command:
             other = project_root(place.parent)
             question = f"{path} is outside of {project}. Open it with a kernel of {other}?"
             click.confirm(question, abort=True)
-            project = other
+            data, project = None, other
         _open_started(
-            chosen_data(data or before.get("data"), project),
+            chosen_data(data, project),
             project,
             context=before.get("context"),
             as_name=as_name or before.get("as_name"),
@@ -242,9 +243,10 @@ def demo(
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -> None:
     """Run the kernel in the foreground; `antiphon serve --help` lists its options."""
-    project = project.resolve() if project is not None else project_root(Path.cwd())
+    folder = chosen_data(data, project or project_root(Path.cwd()))
+    project = project.resolve() if project is not None else project_of_data(folder)
     command = [sys.executable, "-m", "antiphon_kernel", "serve", *arguments]
-    command += ["--data", str(chosen_data(data, project)), "--project", str(project)]
+    command += ["--data", str(folder), "--project", str(project)]
     sys.stdout.flush()
     os.execv(sys.executable, command)
 

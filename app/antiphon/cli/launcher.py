@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from antiphon.locations import data_folder, project_root
+from antiphon.locations import data_folder, project_of_data, project_root
 from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
@@ -248,8 +248,9 @@ def ensure_kernel(data: Path | None) -> Path:
     Raises:
         AntiphonError: no_kernel, untrusted_folder.
     """
-    project = project_root(Path.cwd())
-    starter = KernelLauncher(chosen_data(data, project), project)
+    folder = chosen_data(data, project_root(Path.cwd()))
+    project = project_of_data(folder)
+    starter = KernelLauncher(folder, project)
     if starter.start():
         starter.wait()
         click.echo(f"antiphon: started a kernel for {project}", err=True)

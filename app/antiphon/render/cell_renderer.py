@@ -411,7 +411,7 @@ class CellRenderer:
         return summary(opened, len(view.text), words, width, self._theme)
 
     def _file(self, view: CellView) -> RenderedCell:
-        path = view.header.path or ""
+        path = (view.referred.path if view.referred is not None else view.header.path) or ""
         language = language_of(path, view.header.language)
         if view.is_page:
             page = PageCutter(self._width, self._theme, language)

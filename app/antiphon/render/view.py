@@ -22,6 +22,8 @@ OWN_NAME: Final = "you"
 class ReferredLines(NamedTuple):
     """Lines of a file that a cell refers to, as they are now."""
 
+    path: str
+    """Path of the file, as it is called now."""
     place: range
     """Numbers of all of them in the file, from 0."""
     text: str

@@ -154,7 +154,7 @@ class ConversationControllers:
             folded=editor is not None and bool(editor.document.labels),
             private=draft.is_private,
             reading=user.refusal is not None,
-            running=user.may_run_commands,
+            running=user.works_on_host,
             refused=status.refused is not None,
             key_waits=bool(self.visitors.waiting),
             shut_out=status.is_rejected,

@@ -426,7 +426,7 @@ def first_page_content(
     ]
     if may_write:
         does = "runs a command, as in !ls; / lists commands"
-        shown.append(("!", does) if user.may_run_commands else ("/", "lists commands"))
+        shown.append(("!", does) if user.works_on_host else ("/", "lists commands"))
     answers = [models.nobody] if models.is_known else []
     if not may_write:
         answers = ["Nothing has been written here yet."]
@@ -458,7 +458,7 @@ def placeholder(
         return "Private: seen by nobody until sent", keymap.name_keys("<key:private> shares")
     match mode:
         case Mode.WRITE:
-            what = "Message, or !command" if user.may_run_commands else "Message"
+            what = "Message, or !command" if user.works_on_host else "Message"
             return what, "Esc ends the search" if finds else "Esc to the cells"
         case Mode.EDIT:
             return ("Esc leaves the cell",)

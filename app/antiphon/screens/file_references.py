@@ -48,9 +48,7 @@ class FileReferences(Controller):
         for cell in cells:
             reference = cell.metadata[FILE_REFERENCE]
             with suppress(AntiphonError, MalformedPatch):
-                told = await self._session.call("file.open", {"path": cell.path})
-                if told["context_id"] != reference["context"]:
-                    continue  # another file has that name by now
+                told = await self._session.call("file.open", {"path": reference["context"]})
                 known = self._read.get(cell.id)
                 if known is None or known[0] != told["version"]:
                     known = told["version"], await self._lines(told, reference)
@@ -73,7 +71,7 @@ class FileReferences(Controller):
             place = range(place_now(hunks, reference["start"]), last + 1)
         part = {"start_line": place.start, "end_line": place[:_MOST].stop}
         read = await self._session.call("file.read", {**about, **part})
-        return ReferredLines(place, read["content"], tuple(notes))
+        return ReferredLines(told["path"], place, read["content"], tuple(notes))
 
 
 def place_now(hunks: Sequence[Hunk], line: int) -> int:

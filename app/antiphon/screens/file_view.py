@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from antiphon.project_files import CONFLICT, DELETED, ShownFile, mentions
+from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, ShownFile, mentions
 from antiphon.render.cell_renderer import command_of
 from antiphon.render.differences import changed_place
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.conflicts import ConflictModal
 from antiphon.screens.modals import NO_CELL, ConfirmModal
-from antiphon.screens.picker import PickerEntry, PickerModal, choose
+from antiphon.screens.picker import NOTHING_FOUND, PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
 from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.quoting import count_of, quote
 from antiphon_kernel.types.signal import Signal
 
 NO_FILE: Final = "What is written here is kept as you type: there is no file to save."
@@ -29,6 +29,9 @@ NO_PATH: Final = "No file of the project is named here."
 
 LOOK_SECONDS: Final = 1.0
 """How often the kernel is asked how the file stands to the disk."""
+
+_STILL: Final = 10
+"""Looks without a change before one on disk is told of: formatters follow what was saved."""
 
 _LOOKS_AT_GIT: Final = 5
 """Looks after which a text that has not changed is compared with the last commit again."""
@@ -58,6 +61,10 @@ class FileView(Controller):
         self._seen = self._compared = -1
         """The version of the text at the last look, and when it was compared with git."""
         self._looks = 0
+        self._known: int | None = None
+        """The version of the block at the last look."""
+        self.still = _STILL
+        """Looks since the text has changed, or was not saved."""
         self._of_git: Mapping[int, LineMark] = {}
         self._findings: Sequence[Mapping[str, Any]] = ()
 
@@ -85,7 +92,9 @@ class FileView(Controller):
         if before is None or file == before:
             return
         self.changed.notify()
-        if file.state != before.state and file.state in _STATES:
+        if file.path != before.path:
+            self._hint(f"Its name is {displayable_in_a_row(file.path)} now.")
+        elif file.state != before.state and file.state in _STATES:
             self._hint(_STATES[file.state])
 
     async def refresh(self) -> None:
@@ -94,22 +103,37 @@ class FileView(Controller):
         if file is None or not self._session.is_live:
             return
         try:
-            told = await self._session.call("file.open", {"path": file.path})
+            told = await self._session.call("file.open", {"path": file.context})
             self._show(ShownFile.of(told))
             self._show_findings(file.block)
+            await self._tell_of_disk(told)
             version, seen = self._source.versions[file.block], self._seen
             self._seen = version
             self._looks += 1
             is_due = self._looks >= _LOOKS_AT_GIT or version != self._compared
             if version == seen and is_due:
                 self._looks, self._compared = 0, version
-                params = {"path": file.path, "against": "head"}
+                params = {"path": file.context, "against": "head"}
                 diff = (await self._session.call("file.diff", params))["diff"]
                 if version == self._source.versions[file.block]:
                     self._of_git = line_marks(diff)
                     self._mark_lines()
         except AntiphonError:
             return  # what the person asks for tells of it
+
+    async def _tell_of_disk(self, told: Mapping[str, Any]) -> None:
+        """Say so if another program has changed the file while nobody else was at work on it."""
+        before, self._known, was_still = self._known, told["version"], self.still >= _STILL
+        is_changed = before not in (None, self._known)
+        self.still = 0 if is_changed or told["dirty"] else self.still + 1
+        if not is_changed or told["dirty"] or not was_still:
+            return
+        asked = {"block_id": told["block_id"], "after_version": before}
+        changes = (await self._session.call("block.history", asked))["versions"]
+        then = {"path": told["context_id"], "version": before}
+        marks = line_marks((await self._session.call("file.diff", then))["diff"])
+        if marks and any(one["operation"] == "disk" for one in changes):
+            self._hint(f"Changed on disk by another program: {count_of(len(marks), 'line')}.")
 
     def _show_findings(self, block: str) -> None:
         """Show what checks have found in the file, if that is something else than before."""
@@ -189,7 +213,11 @@ class FileView(Controller):
             found = await self.files.matching(typed.partition(":")[0])
             return [PickerEntry(one, one) for one in found]
 
-        picker = PickerModal("Open a file: name, or name:line", ask, pause=0)
+        title, nothing = "Open a file: name, or name:line", NOTHING_FOUND
+        if not self._session.user.works_on_host:
+            title = "Files that are open (the owner opens others): name, or name:line"
+            nothing = f"No open file is found: {ONLY_OPEN}"
+        picker = PickerModal(title, ask, nothing=nothing, pause=0)
         chosen = await self._cells.app.push_screen_wait(picker)
         if chosen is not None:
             line = picker.typed.rpartition(":")[2] if ":" in picker.typed else ""
@@ -200,12 +228,15 @@ class FileView(Controller):
 
     async def search(self) -> None:
         """Let the person choose a line that has a text."""
+        may_ask = self._session.user.works_on_host
+        denial = "Only the owner of the kernel searches its files."
+        empty, nothing = ("", NOTHING_FOUND) if may_ask else (denial, denial)
         hits: list[Mapping[str, Any]] = []
 
         async def ask(typed: str) -> Sequence[PickerEntry]:
             params = {"query": typed, "limit": _MOST_FOUND}
             told = None
-            if typed.strip():
+            if typed.strip() and may_ask:
                 told = await self._scope.call("file.search", params, "Not searched")
             hits[:] = [] if told is None else told["hits"]
             return [
@@ -217,7 +248,7 @@ class FileView(Controller):
                 for at, one in enumerate(hits)
             ]
 
-        picker = PickerModal("Find in the files of the project", ask, empty="")
+        picker = PickerModal("Find in the files of the project", ask, empty=empty, nothing=nothing)
         chosen = await self._cells.app.push_screen_wait(picker)
         if chosen is not None:
             self.files.open(hits[int(chosen)]["path"], hits[int(chosen)]["line"])
@@ -233,7 +264,7 @@ class FileView(Controller):
         line, lines = reference.get("start"), self._source.view(block).referred
         if line is not None and lines is not None:
             line = lines.place.start
-        return header.path or "", line
+        return reference["context"], line
 
     async def go_to_path(self) -> None:
         """Open the file that is named at the cursor, or one of those in the chosen cell."""
@@ -251,6 +282,8 @@ class FileView(Controller):
         if not named:
             unknown = next((one for one in mentions(text) if "/" in one.path), None)
             words = unknown and f"There is no file {quote(unknown.path)} in the project."
+            if not self._session.user.works_on_host:
+                words = f"No open file is named here: {ONLY_OPEN}"
             self._hint(words or NO_PATH)
             return
         if len(named) > 1:

@@ -90,7 +90,7 @@ class MessageComposer(Composer, ActionOwner):
         command = call.text or (arguments_of(call.header.input) or {}).get("command")
         if not command or not isinstance(command, str):
             self.hint("This call has no command that could be run again.")
-        elif not self.parts.source.user.may_run_commands:
+        elif not self.parts.source.user.works_on_host:
             self.hint("Only an owner runs commands here: <key:copy> copies this one.")
         elif self.draft.text.strip():
             self.hint("The composer is not empty: send or clear it, then copy the command.")

@@ -75,17 +75,19 @@ class PickerModal(HintingModal[str | None]):
         title: str,
         ask: Ask,
         *,
-        empty: str = NOTHING_FOUND,
+        empty: str | None = None,
+        nothing: str = NOTHING_FOUND,
         pause: float = TYPING_PAUSE_SECONDS,
     ) -> None:
-        """`empty` stands in the place of the list while nothing is typed and there is none.
+        """`nothing` stands in the place of the list when there is none.
 
-        `pause` is how long after a key it is looked for what was typed.
+        `empty` does while nothing is typed. `pause` is how long after a key the list is made anew.
         """
         super().__init__()
         self._ask = ask
         self._pause = pause
-        self._empty = self._nothing = empty
+        self._nothing = nothing
+        self._empty = self._said = nothing if empty is None else empty
         self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
         self._input.cursor_blink = False
         self._list = OptionList(markup=False)
@@ -118,8 +120,8 @@ class PickerModal(HintingModal[str | None]):
         if choices:
             self._list.highlighted = 0
         else:
-            self._nothing = NOTHING_FOUND if typed.strip() else self._empty
-            self._list.add_option(Option(Content(self._nothing), disabled=True))
+            self._said = self._nothing if typed.strip() else self._empty
+            self._list.add_option(Option(Content(self._said), disabled=True))
 
     def action_move(self, step: int) -> None:
         before = self._list.highlighted
@@ -128,11 +130,11 @@ class PickerModal(HintingModal[str | None]):
         else:
             self._list.action_cursor_up()
         if self._list.highlighted == before:
-            self.hint(self._nothing if before is None else "There is no other choice.")
+            self.hint(self._said if before is None else "There is no other choice.")
 
     def action_choose(self) -> None:
         if self._list.highlighted is None:
-            self.hint(self._nothing)
+            self.hint(self._said)
         self._list.action_select()
 
     @on(OptionList.OptionSelected)

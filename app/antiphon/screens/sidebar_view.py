@@ -76,7 +76,9 @@ class PeopleHere(Controller):
             self._frame.app.title = terminal_title(label, people, unread)
 
     def _number(self, person: Participant) -> int | None:
-        """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""
+        """Return the cell somebody is in, counted from 1; None in a draft, a file or nowhere."""
+        if self._scope.file is not None:
+            return None
         block = self._scope.block if person.is_me else person.block
         # A screen that is being replaced has another document than the session.
         if block is None or block not in self._source.document or self._source.is_hidden(block):

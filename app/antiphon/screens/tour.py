@@ -141,7 +141,7 @@ class TourView(Controller):
 
     def presence_changed(self) -> None:
         others = self._session.presence().values()
-        if self._session.is_live:
+        if self._session.is_live and self._scope.file is None:
             models = (one.username for one in others if one.kind == PrincipalKind.MODEL)
             self.tour.models_here(next(models, None))
         for one in others:

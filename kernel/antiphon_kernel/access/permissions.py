@@ -184,7 +184,8 @@ def check_project_files(caller: Principal, role: AccessRole) -> None:
     """
     if role is not AccessRole.OWNER:
         what = "Only the owner of the kernel names files of its project by their paths"
-        raise _denied(what, caller, role, ": send the bytes of a file of your own.")
+        advice = ": ask the owner to open it, or send the bytes of a file of your own."
+        raise _denied(what, caller, role, advice)
 
 
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from antiphon_kernel.access import Members, ToolPermissions
+from antiphon_kernel.access import VIA_TURN, Members, ToolPermissions
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.writer_presence import WriterPresence
+from antiphon_kernel.contexts.writer_presence import EditorPresence, WriterPresence
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.enums import CallPermission, PrincipalKind, Status
+from antiphon_kernel.types.enums import CallPermission, ContextKind, PrincipalKind, Status
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
 
-_SHOWN_OTHERWISE: Final = ("turn", "kernel")
+_SHOWN_OTHERWISE: Final = (VIA_TURN, "kernel")
 """How those come in whose presence is another's matter."""
 
 
@@ -47,6 +47,8 @@ class BlockOwners:
         self._lease_seconds = lease_seconds
         self._presences: dict[str, WriterPresence] = {}
         """Of those who write running blocks from outside; a turn has a presence of its own."""
+        self._editors: dict[tuple[ContextId, SessionId], EditorPresence] = {}
+        """Of the turns that have edited a file."""
         self._new_client = new_client
         self._leases: dict[str, float] = {}
         """When the lease of a block ends, by the clock of the event loop."""
@@ -72,6 +74,8 @@ class BlockOwners:
             leaves_leases: whether its blocks stay open for a while, because the next call that
                 writes in them comes through a session of its own.
         """
+        for key in [one for one in self._editors if session == one[1]]:
+            self._editors.pop(key).leave()
         left = {block for block, writer in self._sessions.items() if writer == session}
         for block in left:
             del self._sessions[block]
@@ -107,6 +111,12 @@ class BlockOwners:
                 del kept[block]
         for block in [block for block in self._presences if block.startswith(context)]:
             self._presences.pop(block).leave()
+        for key in [one for one in self._editors if context == one[0]]:
+            self._editors.pop(key).leave()
+
+    def edits(self, session: SessionId | None, context: ContextId) -> bool:
+        """Return whether the session of a turn is shown in a file."""
+        return (context, session) in self._editors
 
     def stop(self, context: Context, username: str | None, by: str) -> set[str]:
         """Interrupt what programs write from outside; return whose blocks there were.
@@ -171,6 +181,8 @@ class BlockOwners:
 
         A write into a block with a lease renews that.
         """
+        if context.row.kind is ContextKind.FILE:
+            self._show_editor(context, applied)
         for block in applied.versions.keys() & self._leases.keys():
             status = context.document.header(block).status
             if status in (Status.DONE, Status.ERROR):
@@ -199,3 +211,11 @@ class BlockOwners:
             presence = WriterPresence(context, actor, self._new_client())
             presence.write_in(block)
             self._presences[block] = presence
+
+    def _show_editor(self, context: Context, applied: Applied) -> None:
+        """Let a turn that has changed a file be present there until it ends."""
+        actor, key = applied.actor, (context.id, applied.actor.session)
+        is_edit = any(change.texts for change in applied.changes)
+        if actor.via == VIA_TURN and is_edit and key not in self._editors:
+            self._editors[key] = EditorPresence(context, actor, self._new_client())
+            self._editors[key].follow(applied)

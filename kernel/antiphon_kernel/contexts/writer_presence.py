@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from antiphon_kernel.contexts.commit_types import Applied, Broadcast
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
@@ -23,16 +25,8 @@ class WriterPresence:
         self._client = client
         self._timer: asyncio.TimerHandle | None = None
         self._shown_at = float("-inf")
-        member = context.ensure_member(actor)
-        self.username = member.username
-        self._state = PresenceState(
-            principal=member.principal,
-            username=member.username,
-            kind=member.kind,
-            colour=member.colour,
-            session=actor.session,
-            role=actor.role,
-        )
+        self._state = _present(context, actor)
+        self.username = self._state.username
         self._unwatch = context.document.watch(self._changed)
 
     def wait_at(self, block: str | None) -> None:
@@ -71,3 +65,47 @@ class WriterPresence:
             end = len(self._context.document.text(block))
             self._state = replace(self._state, cursor=end)
         self._context.presence.put(self._client, self._state)
+
+
+class EditorPresence:
+    """The presence of a turn in a file: its cursor is where it has edited last."""
+
+    def __init__(self, context: Context, actor: Actor, client: int) -> None:
+        self._context, self._actor, self._client = context, actor, client
+        self._state = replace(_present(context, actor), activity=Activity.STREAMING)
+        self._stops = [context.applied.listen(self.follow), context.committed.listen(self._show)]
+
+    def follow(self, applied: Applied) -> None:
+        """Go to what the turn has changed, or on with the text that others change."""
+        for text in (one for change in applied.changes for one in change.texts):
+            for splice in text.splices:
+                cursor = splice.offset + len(splice.inserted)
+                if applied.actor is not self._actor:
+                    cursor = shift_offset(self._state.cursor or 0, splice, stick="right")
+                self._state = replace(self._state, block=text.block, cursor=cursor)
+
+    def leave(self) -> None:
+        """Its turn has ended."""
+        while self._stops:
+            self._stops.pop()()
+        self._context.presence.remove(self._client)
+
+    def _show(self, _: Broadcast) -> None:
+        # Others carry the cursor along with each change: they get it behind what is sent now.
+        asyncio.get_running_loop().call_soon(self._put)
+
+    def _put(self) -> None:
+        if self._stops:  # else it has left
+            self._context.presence.put(self._client, self._state)
+
+
+def _present(context: Context, actor: Actor) -> PresenceState:
+    member = context.ensure_member(actor)
+    return PresenceState(
+        principal=member.principal,
+        username=member.username,
+        kind=member.kind,
+        colour=member.colour,
+        session=actor.session,
+        role=actor.role,
+    )

@@ -62,8 +62,8 @@ def main() -> None:
 @click.option(
     "--project",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    default=".",
-    help="Folder in which tools work.  [default: the current one]",
+    help="Folder in which tools work.  [default: the one that has --data as its .antiphon, else the"
+    " current one]",
 )
 @click.option(
     "--port",
@@ -105,7 +105,7 @@ def main() -> None:
 )
 def serve(
     data: Path | None,
-    project: Path,
+    project: Path | None,
     port: int,
     as_json: bool,
     recordings: tuple[Path, ...],
@@ -121,6 +121,8 @@ def serve(
     the folder is not trusted.
     """
     alone = idle or None
+    if project is None:
+        project = data.absolute().parent if data and data.name == DATA_FOLDER else Path()
     settings = DaemonSettings(
         data=(data or project / DATA_FOLDER).absolute(),
         project=project.resolve(),

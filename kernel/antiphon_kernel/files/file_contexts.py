@@ -47,7 +47,7 @@ from antiphon_kernel.files.open_file import (
     as_json,
     language_of,
 )
-from antiphon_kernel.files.text_format import Binary, TextFormat, decode, encode
+from antiphon_kernel.files.text_format import Binary, decode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow
@@ -57,7 +57,6 @@ from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import DISK_NAME, ContextId, as_name
-from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable, unusable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
@@ -289,15 +288,19 @@ class FileContexts:
 
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
-        return path in self._paths
+        return path in self._paths or ContextId(path) in self._rows
 
     async def find(self, path: str) -> ProjectPath:
         """Return the place of a file, without links.
 
+        Args:
+            path: the id of its context does, too: that stays when the file is renamed.
+
         Raises:
             AntiphonError: invalid_params, if it is none of the project, or one of the kernel's own.
         """
-        found = await asyncio.to_thread(find_path, self._project, path)
+        named = self.path_of(ContextId(path)) or path
+        found = await asyncio.to_thread(find_path, self._project, named)
         if self._copies.parent in _places(found):
             raise unusable(path, "it is one of the kernel's own files")
         return found
@@ -372,18 +375,15 @@ class FileContexts:
             except AntiphonError as error:
                 _log.warning("looking at %s failed: %s", file.path.shown, error)
 
-    async def create(self, path: str, text: str) -> OpenFile:
-        """Make a file that is not there, and open it.
+    async def create(self, path: str) -> OpenFile:
+        """Make an empty file, and open it.
 
         Raises:
             AntiphonError: invalid_params, if there is one; storage_failed.
         """
-        found = await self.find(path)
-        data, limit = encode(text, TextFormat()), self._limits.file_bytes
-        if len(data) > limit:
-            raise too_large(found.shown, len(data), limit, "file_bytes")
+        found, limit = await self.find(path), self._limits.file_bytes
         try:
-            await asyncio.to_thread(write, found, data, None, copies=self._copies, limit=limit)
+            await asyncio.to_thread(write, found, b"", None, copies=self._copies, limit=limit)
         except ChangedOnDisk as error:
             raise _taken(found) from error
         return await self.open(path)

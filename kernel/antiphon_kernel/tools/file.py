@@ -33,7 +33,7 @@ class FileParams(Params):
     """A file of the project."""
 
     path: str
-    """Relative to the project's root."""
+    """Relative to the project's root; or the id of its context, whatever the path is by now."""
 
 
 class FileInfo(BlockResult):
@@ -272,7 +272,7 @@ async def create(call: Call, params: FileCreateParams) -> FileInfo:
     if size > limit:  # before there is a file
         raise too_large(params.path, size, limit, "file_bytes")
     call.kernel.contexts.guard.check_writer(call.actor)
-    file = await call.kernel.files.create(params.path, "")
+    file = await call.kernel.files.create(params.path)
     splices = plan_difference(file.now().text, params.content)
     if splices:
         change = partial(file.context.document.splice_all, file.block, splices)

@@ -230,7 +230,7 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
     try:
         for part in parts:
             if part.creates:
-                known[part.path] = await files.create(part.path, "")
+                known[part.path] = await files.create(part.path)
                 made.append(known[part.path])
         changed = await _carry_out(call, _plan_parts(parts, known), "apply_patch")
     except AntiphonError:

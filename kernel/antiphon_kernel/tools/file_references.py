@@ -89,14 +89,16 @@ async def file_changes(kernel: Kernel, items: Iterable[LayoutItem]) -> tuple[str
         if reference is None or not item.block.text.startswith(_HEAD):
             continue  # not shown
         found = await _texts(kernel, reference)
-        if found is None or found[0] == found[1]:
+        named = item.block.file or ""
+        path = kernel.files.path_of(ContextId(reference.context)) or named
+        if found is None or (found[0] == found[1] and path == named):
             continue
         before, now, version = found
-        path = item.block.file or ""
         diff = unified_diff(before, now, path)
         if len(diff) > _MOST:
             diff = "too much to be shown here: read it again"
-        changes.append(f"{path}: version {reference.version} to {version}\n{diff.rstrip()}")
+        head = named if path == named else f"{named}, now {path}"
+        changes.append(f"{head}: version {reference.version} to {version}\n{diff}".rstrip())
     return tuple(changes)
 
 

@@ -64,6 +64,8 @@ class Job:
     """Block that a turn answers; None of a command."""
     model: str | None = None
     """Name of the model whose turn it is; None of a command."""
+    session: SessionId | None = None
+    """Session of a turn, once its model is known to everybody."""
     waiting: bool = False
     """Queued behind another turn of the same model."""
     stopping: bool = False
@@ -336,6 +338,7 @@ class TurnRunner:
             principal = await self.principal(model)
             work.username = principal.username
             actor = self._kernel.open_session(principal, VIA_TURN)
+            work.session = actor.session
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
@@ -514,9 +517,10 @@ class TurnRunner:
         by: Principal,
         message: str | None = None,
     ) -> list[str]:
-        """Stop what runs in a context, of one principal or of all; turns that wait come next.
+        """Stop what runs in a context or has edited its file; turns that wait come next.
 
         Args:
+            principal: whose; all if None.
             message: stop the turns that answer this block, those that wait too, and nothing else.
 
         Returns the usernames of those that were stopped, once nothing of them runs any more.
@@ -529,7 +533,7 @@ class TurnRunner:
         due = [
             work
             for work in self._works
-            if work.context == context.id
+            if (work.context == context.id or self._kernel.writers.edits(work.session, context.id))
             and (not work.waiting if message is None else work.prompt == message)
             and whose in (None, work.username)
         ]

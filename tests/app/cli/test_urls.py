@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from antiphon.cli.errors import CommandError
 from antiphon.cli.join import parse_kernel_url
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
-from antiphon.locations import data_folder, project_root
+from antiphon.locations import data_folder, project_of_data, project_root
 from antiphon_kernel.types.constants import ExitCode
 
 
@@ -140,6 +140,15 @@ def test_worktrees_git_file_marks_it_too(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: elsewhere\n")
     (tmp_path / "src").mkdir()
     assert project_root(tmp_path / "src") == tmp_path
+
+
+def test_data_folder_of_a_project_belongs_to_it_wherever_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    assert project_of_data(tmp_path / "there" / ".antiphon") == tmp_path / "there"
+    assert project_of_data(tmp_path / "there" / "data") == tmp_path / "here"
 
 
 def test_folder_without_marker_is_its_own_project(tmp_path: Path) -> None:

@@ -54,16 +54,21 @@ async def test_cell_shows_the_lines_that_it_refers_to_and_how_the_file_stands(he
         await there.sees("▤ a.py:8-18 · python · 28 lines · +1 −3")
         await there.sees(" 8  line_10 = 10")
         assert there.shows("10  twelve = 12")
-        told = await here.call("file.open", path="a.py")
         here.kernel.files.saves_itself = False
+        await here.call("file.rename", path="a.py", to="b.py")
+        file.write_text("another = True\n")
+        file = here.folder / "b.py"
+        await there.sees("▤ b.py:8-18 · python · 28 lines · +1 −3")
+        told = await here.call("file.open", path="b.py")
         await here.call("block.splice", block_id=told["block_id"], offset=0, insert="# mine\n")
-        await there.sees("▤ a.py:9-19 · python · 29 lines · +2 −3 · ● unsaved")
+        await there.sees("▤ b.py:9-19 · python · 29 lines · +2 −3 · ● unsaved")
         file.write_text("# theirs\n" + changed)
         await there.sees("+2 −3 · conflict")
         file.unlink()
         await there.sees("+2 −3 · deleted on disk")
         await there.press("up", "up", "enter")
         await until(lambda: there.screen.source.is_file, "the file")
+        await there.sees("· b.py")
         await until(lambda: there.screen.view.is_restored, "its line")
         await there.press("enter", mode=Mode.EDIT)
         editor = there.screen.area.editor

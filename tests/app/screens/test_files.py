@@ -79,6 +79,15 @@ async def test_file_is_opened_edited_saved_and_left(project: Path, here: World) 
         changed = (project / "src" / "a.py").read_text().replace("return 2", "return 22")
         (project / "src" / "a.py").write_text(changed)
         await there.sees("  7~     return 22")
+        await until(lambda: there.screen.controllers.file.still >= 10, "a while")
+        assert "disk" not in str(there.screen.hint_shown), "it may be a formatter"
+        (project / "src" / "a.py").write_text(changed.replace("return 1", "return 11"))
+        await there.hint("Changed on disk by another program: 1 line.")
+        await here.call("file.rename", path="src/a.py", to="src/b.py")
+        await there.sees("· src/b.py")
+        await there.hint("Its name is src/b.py now.")
+        await here.call("file.rename", path="src/b.py", to="src/a.py")
+        await there.sees("· src/a.py")
         await there.press("escape", mode=Mode.NAVIGATE)
         await there.press("x")
         await there.hint("does nothing here")
@@ -413,3 +422,27 @@ async def test_file_goes_on_on_its_page_when_an_edit_of_it_was_refused(
         await front(there, file=False)
         await there.type("!")
         assert there.message == "half!"
+
+
+async def test_editor_goes_to_open_files_and_is_told_that_others_are_the_owners(
+    project: Path, here: World
+) -> None:
+    await here.call("file.open", path="src/a.py")
+    await here.cell("Look at src/a.py and at long.txt")
+    async with opened(here, as_name="vera") as there:
+        await there.sees("editor · live")
+        await there.press("up", "g", "f")
+        await there.sees("def one():")
+        await there.live()
+        await there.press("f6")
+        await there.sees("src/a.py")
+        await there.type("long")
+        await there.sees("No open file is found: only the owner of the kernel opens others.")
+        await there.press("escape", "ctrl+p")
+        there.burst(*"#line")
+        await there.sees("Only the owner of the kernel searches its files.")
+        await there.press("escape", "escape")
+        await there.sees("Look at")
+        await here.cell("And long.txt:3")
+        await there.press("down", "g", "f")
+        await there.hint("No open file is named here: only the owner")

@@ -154,4 +154,10 @@ async def test_tour_leads_into_a_file_that_a_model_works_on(here: World) -> None
         await there.press("enter", mode=Mode.EDIT)
         await there.type("x" * ENOUGH_TYPED)
         await there.sees("TRY Ctrl+S saves")
+        edit = {"path": "choirs.py", "old_text": "two", "new_text": "2"}
+        for event in (ToolCallEvent("call-2", "file_edit", edit), End("tool_use")):
+            here.aria.say(event)
+        await there.sees("● aria writing")
         here.aria.end()
+        await until(lambda: not there.shows("aria"), "the end of the turn")
+        assert there.shows("TRY Ctrl+S saves")

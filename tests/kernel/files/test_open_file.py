@@ -308,3 +308,9 @@ async def test_reference_is_read_as_it_was_and_what_has_changed_since(project: P
     assert item in again["items"], "what was read once stays"
     assert "[FILE CHANGED] a.txt: version 1 to 2" in "".join(again["tail"])
     assert "-two\n+2" in "".join(again["tail"])
+    await call("file.rename", {"path": "a.txt", "to": "b.txt"})
+    project.put("another\n")
+    renamed = await call("context.layout", {"announce_since": 0})
+    assert "[FILE CHANGED] a.txt, now b.txt: version 1 to " in "".join(renamed["tail"])
+    by_id = {"path": (await call("file.open", {"path": "b.txt"}))["context_id"]}
+    assert (await call("file.diff", by_id))["path"] == "b.txt"

@@ -110,6 +110,34 @@ async def desk(open_desk: OpenDesk) -> Desk:
 # Reading and changing
 
 
+async def test_model_is_present_in_a_file_that_it_has_edited_and_is_stopped_there(
+    desk: Desk,
+) -> None:
+    file = await desk.stage.kernel.files.open("a.txt")
+    places: list[list[tuple[str, str, str | None, int | None]]] = []
+
+    async def look() -> None:
+        states = file.context.presence.states().values()
+        places.append([(one.username, one.activity, one.block, one.cursor) for one in states])
+
+    async def type_before() -> None:
+        await desk.type("a.txt", "one", "once")
+        await asyncio.sleep(0)
+
+    async def stop() -> None:
+        stopped.append(asyncio.create_task(desk.stage.interrupt(context=file.context.id)))
+        await asyncio.Event().wait()
+
+    stopped: list[asyncio.Task[list[str]]] = []
+    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
+    desk.provider.then([READ], [look, edit], [look, type_before, look, stop], DONE)
+    await desk.stage.play("Go on.")
+    assert await stopped[0] == ["aria"]
+    await look()
+    here = ("aria", "streaming", file.block)
+    assert places == [[], [(*here, len("one\n2"))], [(*here, len("once\n2"))], []]
+
+
 async def test_file_is_read_by_lines_and_edited_where_a_text_stands_once(desk: Desk) -> None:
     read, edited = await desk.do(
         call("file_read", "r", path="./a.txt", start_line=1, end_line=99),
