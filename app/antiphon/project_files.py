@@ -167,7 +167,7 @@ class ProjectFiles:
             after = told.get("next_path")
             if after is None:
                 break
-        self._paths, self._listed_at = paths, monotonic()
+        self._paths, self._listed_at = paths, monotonic() if is_host else None
         self.tree.paths = list(paths)
         self._named = {}
         for path in paths:

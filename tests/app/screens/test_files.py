@@ -446,3 +446,6 @@ async def test_editor_goes_to_open_files_and_is_told_that_others_are_the_owners(
         await here.cell("And long.txt:3")
         await there.press("down", "g", "f")
         await there.hint("No open file is named here: only the owner")
+        await here.call("file.open", path="long.txt")
+        await there.press("g", "f")
+        await there.sees("line 2")
