@@ -76,7 +76,8 @@ class ProjectTree:
 
     async def fetch_marks(self, kernel: KernelCalls) -> None:
         """Ask which files differ from the last commit, unless that was asked a moment ago."""
-        if self._marked_at is not None and monotonic() - self._marked_at < MARKED_SECONDS:
+        is_known = self._marked_at is not None and monotonic() - self._marked_at < MARKED_SECONDS
+        if is_known or not kernel.session.user.works_on_host:
             return
         params = {"changed": True, "limit": _MOST}
         told = await kernel.call("file.list", params, "The files cannot be listed")

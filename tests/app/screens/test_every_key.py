@@ -90,7 +90,7 @@ async def test_key_in_an_empty_context_has_an_effect_or_a_hint(there: Opened) ->
 
 async def test_key_or_paste_that_means_nothing_among_the_cells_says_so(there: Opened) -> None:
     await enter(there, Mode.NAVIGATE)
-    for key in ("q", "c", "8", "f7", "ctrl+x"):
+    for key in ("q", "c", "8", "f9", "ctrl+x"):
         there.burst(key)
         await there.sees(f"{shown_key(key)} does nothing here")
     there.app.post_message(Paste("text"))
@@ -234,7 +234,7 @@ async def test_key_of_a_page_over_the_document_has_an_effect_or_a_hint(
     cover, silent = COVERS[modal], list[str]()
     await show(covered, modal)
     keys = own_keys(covered.app.screen) | own_keys(covered.app.screen.focused)
-    for key in ["f7", "ctrl+left_square_bracket", *sorted(keys & ENDS)]:
+    for key in ["f9", "ctrl+left_square_bracket", *sorted(keys & ENDS)]:
         for _ in range(2):
             if not await noticed(covered, key):
                 silent.append(f"{key} without a meaning or at an end")
