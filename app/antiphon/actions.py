@@ -479,7 +479,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _navigate(
         "undo_theirs",
         ("U",),
-        "Take back the last edit of the cell's author; asks first.",
+        "Take back the last edit of the cell's author, or of who else wrote last in a file; asks"
+        " first.",
         title="Undo the author's edit",
         enabled=lambda now: now.focused and now.live and now.theirs,
         mutates=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
@@ -14,6 +14,12 @@ from antiphon.screens.model_turns import InterruptTarget, ModelTurns
 from antiphon.screens.tour import Tour
 from antiphon.time_format import format_time_since
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_MOST_VERSIONS: Final = 1_000
+"""Versions in one answer of the kernel."""
+
+_NO_EDITS: Final = ("check", "rename")
+"""Operations in files that change no text."""
 
 _NOTHING_LEFT: Mapping[str, str] = {
     ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
@@ -95,12 +101,14 @@ class EditUndo(Controller):
                 self._tour.undone()
 
     async def undo_theirs(self) -> None:
-        """Take back the last edit of the cell's author, after asking."""
+        """Take back the last edit of the cell's author, or of who wrote last in a file; asks."""
         block = self._cells.focused_cell
         if block is None:
             self._hint(NO_CELL)
             return
         author = self._source.header(block).author
+        if self._scope.file is not None:
+            author = await self._last_of_others(block) or author
         name, _ = self._source.name(author)
         if author == self._source.me:
             self._hint("This cell is yours: u takes back your own edit.")
@@ -119,6 +127,21 @@ class EditUndo(Controller):
         place = self._scope.place(block)
         if await self._undo_text(block, place, principal=author, name=name):
             self._undone_theirs = (block, author)
+
+    async def _last_of_others(self, block: str) -> str | None:
+        """Return the last one but the person who has changed a block; None if that is not known."""
+        found: str | None = None
+        after: int | None = 0
+        while after is not None:
+            params = {"block_id": block, "after_version": after, "limit": _MOST_VERSIONS}
+            told = await self._scope.call("block.history", params, "Not undone")
+            if told is None:
+                return None
+            for one in told["versions"]:
+                if one["principal"] != self._source.me and one["operation"] not in _NO_EDITS:
+                    found = one["principal"]
+            after = told.get("next")
+        return found
 
     async def redo(self) -> None:
         block = self._scope.block

@@ -257,6 +257,14 @@ async def test_question_about_a_change_shows_it_and_leads_to_the_file(
         folded = re.compile(r"path: src/a\.py\n │ +▸ ")
         await until(lambda: folded.search("\n".join(there.lines)), "a folded result")
         here.aria.end()
+        # In the file, theirs is what the model has done there last.
+        await there.press("g", "f")
+        await there.sees("return 22")
+        await there.live()
+        await there.press("U")
+        await there.sees("by aria")
+        await there.press("y")
+        await until(lambda: (project / "src" / "a.py").read_text() == SOURCE, "the text before")
 
 
 async def test_tree_of_the_project_opens_folders_and_files_by_keys_and_clicks(
