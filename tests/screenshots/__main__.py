@@ -20,6 +20,7 @@ from tests.screenshots.plays import (
     Play,
     above,
     asked,
+    beside,
     blaming,
     editing,
     finding,
@@ -59,6 +60,7 @@ GALLERY: Final[Mapping[str, Shot]] = {
     "sidebar-120x40": Shot(MIDDLE, streaming),
     "light-120x40": Shot(MIDDLE, editing, theme="antiphon-light"),
     "wide-200x60": Shot(LARGE, above),
+    "file-170x40": Shot((170, 40), beside),
 }
 
 

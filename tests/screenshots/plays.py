@@ -17,7 +17,7 @@ from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent
+from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent, recording
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.app.opened import Opened, Writer
@@ -32,6 +32,8 @@ EDIT: Final = {
     "expected_text": "I look first.",
     "content": "I look first, then I ask.",
 }
+
+CODE: Final = Path(recording.__file__).with_name("recordings") / "demo" / "choirs.py.txt"
 
 Play = Callable[[Scene, Opened], Awaitable[None]]
 Take = Callable[[App[Any]], str]
@@ -91,6 +93,26 @@ async def above(scene: Scene, there: Opened) -> None:
     await passes(scene, there, 10)
     await scene.write_until("whichever came first")
     await settled(scene, there)
+
+
+async def beside(scene: Scene, there: Opened) -> None:
+    """You type in a file while aria writes in the conversation beside it."""
+    await streaming(scene, there)
+    await passes(scene, there, 10)
+    (scene.kernel.project / CODE.stem).write_bytes(CODE.read_bytes())
+    there.app.context.open_file(CODE.stem, 12)
+    await until(lambda: there.screen is there.app.screen and there.screen.source.is_file, "it")
+    await there.live()
+    await until(lambda: there.screen.view.is_restored, "its line")
+    await there.press("enter", mode=Mode.EDIT)
+    await there.press("end")
+    await there.type("  # or more than two?")
+    await there.app.session.replica.saved()
+    there.screen.source.fade()
+    await until(lambda: "unsaved" not in " ".join(there.lines[:1]), "it is saved")
+    await there.press("escape", mode=Mode.NAVIGATE)
+    await there.press("enter", mode=Mode.EDIT)
+    await still(there)
 
 
 async def blaming(scene: Scene, there: Opened) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
 from antiphon_kernel.yjs.merge import merge
 
@@ -27,7 +28,9 @@ class MemberRegistry:
         members = self._document.members()
         taken = {member.colour for member in members}
         free = [slot for slot in range(COLOUR_SLOTS) if slot not in taken]
-        colour = free[0] if free else len(members) % COLOUR_SLOTS
+        # Sources are in files only: people and models have the colours there that they have beside.
+        at = -1 if principal.kind is PrincipalKind.SOURCE else 0
+        colour = free[at] if free else len(members) % COLOUR_SLOTS
         member = Member(principal.id, principal.username, principal.kind, colour)
         self._document.set_member(member)
 
