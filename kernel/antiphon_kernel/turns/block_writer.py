@@ -234,8 +234,10 @@ class CallBlocks:
         writer, kept = self.writer, self.kept
 
         async def show(text: str) -> None:
-            was_holding_back = kept.is_holding_back
-            await self._write(kept.add(text))
+            was_holding_back, head = kept.is_holding_back, kept.add(text)
+            await self._write(head)
+            if not head:  # somebody may have ended the block: that is seen by writing only
+                await writer.append(self.result, "")
             if kept.is_holding_back and not was_holding_back:
                 writer.describe(self.result, truncated=True)
 

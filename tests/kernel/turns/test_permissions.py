@@ -622,8 +622,9 @@ async def test_undecided_call_of_a_journal_from_elsewhere_asks_nobody(house: Hou
     assert not house.has_ran()
 
 
+@pytest.mark.parametrize("is_cut", [False, True], ids=["short", "long"])
 async def test_result_that_its_owner_ends_ends_the_command_and_the_turn_goes_on(
-    house: House,
+    house: House, is_cut: bool
 ) -> None:
     house.provider.then([ToolCallEvent("c1", "shell", {"command": "yes"})], [TextDelta("Done.")])
     stage = house.stage
@@ -632,7 +633,9 @@ async def test_result_that_its_owner_ends_ends_the_command_and_the_turn_goes_on(
     await house.decide("once")
     await until(lambda: any("y" in one for one in stage.results()))
     (result,) = stage.of_kind(BlockKind.TOOL_RESULT)
+    document = stage.context.document
+    await until(lambda: document.header(result.id).truncated or not is_cut)
     await stage.call("block.status", block_id=result.id, status="done")
-    await stage.runner.wait_idle()
+    await asyncio.wait_for(stage.runner.wait_idle(), 10)
     assert stage.shown()[-1] == ("text", "done", "Done.")
     assert not stage.unfinished()
