@@ -43,7 +43,7 @@ class LanguageView(Controller):
         return None if block is None or offset is None else self._source.text(block)[:offset]
 
     async def define(self) -> None:
-        """Go to where it is defined what is named at the cursor."""
+        """Go to the definition of what is named at the cursor."""
         told, file = await self._ask("definition"), self._scope.file
         if told is None or file is None:
             return
@@ -64,7 +64,7 @@ class LanguageView(Controller):
             self._scope.files.open(places[chosen]["path"], places[chosen]["line"])
 
     async def explain(self) -> None:
-        """Show what it is that is named at the cursor."""
+        """Show what the server says of the name at the cursor."""
         told = await self._ask("hover")
         if told is not None and "\n" in told["text"]:
             self._cells.app.push_screen(TextModal(partial(explanation_rows, told["text"])))
