@@ -36,6 +36,10 @@ FINDINGS: Final = "findings"
 """Of a file: the `rows` that checks and language servers have found in it, each with `line` (from
 0), `severity`, `message`, `source`, and perhaps `column` and `code`."""
 
+DRIFT: Final = "drift"
+"""Of a block of kind drift: where it came from, as `types.drift.DriftOrigin` says it. Of a block
+that came with one: the id of the drift."""
+
 CUT_OUT: Final = "cut_out"
 """Key of a block's metadata; it counts while the block is excluded."""
 
