@@ -352,18 +352,18 @@ class BlockHistory:
         return self._stamps[original.inserted_at]
 
     def inherit(self, section: str | None, runs: Iterable[Run]) -> None:
-        """A text was written elsewhere before it was copied here, by these authors.
+        """What the last change wrote into a text was written elsewhere before, by these authors.
 
         Raises:
-            ValueError: if the runs are longer than the text.
+            ValueError: if the runs are longer than what it wrote.
         """
-        sequence = self.sequence(section)
+        sequence, last = self.sequence(section), len(self._stamps) - 1
         at = sequence.head if sequence is not None else None
         for run in runs:
             left = run.length
             self._inherited.append(run.stamp)
             while left:
-                while at is not None and not (at.alive and at.size):
+                while at is not None and not (at.size and at.inserted_at == last):
                     at = at.right
                 if at is None:
                     raise ValueError("the inherited authors wrote more than the text has")
