@@ -95,13 +95,13 @@ def file_rows(files: Iterable[FileRow]) -> Statement:
     ]
 
 
-def drift_rows(drifts: Iterable[DriftRow], principals: Mapping[str, int]) -> Statement:
+def drift_rows(drifts: Iterable[DriftRow]) -> Statement:
     """Return the statement that puts rows of drifts in the place of those before."""
-    return "INSERT OR REPLACE INTO drifts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
-        (*head, principals[principal], *rest)
-        for *head, principal, time, state, seq, block, request, outcome in map(astuple, drifts)
-        for rest in [(time, state, seq, block, request, outcome)]
-    ]
+    sql = (
+        "INSERT OR REPLACE INTO drifts VALUES"
+        " (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?), ?, ?, ?, ?, ?, ?)"
+    )
+    return sql, [astuple(one) for one in drifts]
 
 
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
@@ -141,7 +141,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
         ],
     )
     yield file_rows(one.file for one in group if one.file is not None)
-    yield drift_rows((one.drift for one in group if one.drift is not None), principals)
+    yield drift_rows(one.drift for one in group if one.drift is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)
 
