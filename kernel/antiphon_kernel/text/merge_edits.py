@@ -7,19 +7,22 @@ is a conflict: one for a sentence, in whole lines if it is about more than one l
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from os.path import commonprefix
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution, check_conflicts
 from antiphon_kernel.text.splice_diff import LINE, WORD, apply_script, as_script, plan_difference
 from antiphon_kernel.types.records import TextSplice
 
 _SENTENCE: Final = re.compile(r"\S(?:[^\n]*?(?:[.!?…](?=\s)|[。！？])|[^\n]*)")
+
+_BREAK: Final = ("", "\n")
+"""What is beside a place at which a line begins or ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,32 +96,24 @@ def merge_edits(base: str, ours: Sequence[TextSplice], theirs: Sequence[TextSpli
 
     What both did alike is done once; what a side replaced by the same is no change.
     """
-    mine, other = _Side(0, base, ours), _Side(1, base, theirs)
+    sides = _Side(base, ours), _Side(base, theirs)
     splices: list[MergeSplice] = []
     conflicts: list[EditConflict] = []
     grown = 0
-    for region in _regions(base, mine, other):
+    for region in _regions(base, sides):
+        taking = _taking(region, sides) if not region.done else ()
         if region.conflict:
-            here, there = (side.excerpt(region) for side in (mine, other))
-            conflicts.append(
-                EditConflict(
-                    base=Excerpt(region.start, region.end, base[region.start : region.end]),
-                    ours=here,
-                    theirs=there,
-                    merged=Excerpt(here.start + grown, here.end + grown, here.text),
-                    taking=tuple(_taking(region, mine, other)),
-                    preceding=len(splices),
-                )
-            )
-            continue
-        for index in () if region.alike else other.edits_in(region):
-            edit = other.edits[index]
-            start, end = mine.place(edit)
-            if end > start or edit.inserted:
-                source = other.starts[index]
-                splices.append(MergeSplice(start, end - start, edit.inserted, source))
-                grown += len(edit.inserted) - end + start
-    return EditMerge(apply_script(mine.text, splices), tuple(splices), tuple(conflicts))
+            old = Excerpt(region.start, region.end, base[region.start : region.end])
+            mine, other = region.excerpts(sides)
+            here = Excerpt(mine.start + grown, mine.end + grown, mine.text)
+            conflicts.append(EditConflict(old, mine, other, here, taking, len(splices)))
+        elif region.first[0] == region.last[0]:
+            splices += taking
+            grown += sum(len(one.inserted) - one.deleted for one in taking)
+        else:  # both deleted words, not all of them the same
+            splices += (replace(one, inserted="") for one in taking if one.deleted)
+            grown -= sum(one.deleted for one in taking)
+    return EditMerge(apply_script(sides[0].text, splices), tuple(splices), tuple(conflicts))
 
 
 def resolved(merge: EditMerge, choices: Mapping[int, Resolution | str]) -> tuple[MergeSplice, ...]:
@@ -138,91 +133,38 @@ def resolved(merge: EditMerge, choices: Mapping[int, Resolution | str]) -> tuple
     return (*splices, *merge.splices[at:])
 
 
-def _taking(region: _Region, ours: _Side, theirs: _Side) -> Iterator[MergeSplice]:
-    """What makes our text theirs in a region: ranges that one of them changed."""
-    sides = ours, theirs
-    changes = sorted(
-        (side.offsets[index], side.ends[index], side.number)
-        for side in sides
-        for index in side.edits_in(region)
-    )
-    passed = [*region.first]
-    while changes:
-        start, end, _ = changes[0]
-        before = [*passed]
-        taken = 0
-        for at, finish, number in changes:
-            if at > end:
-                break
-            passed[number] += 1
-            end = max(end, finish)
-            taken += 1
-        del changes[:taken]
-        here, there = (
-            side.piece(start, end, before[side.number], passed[side.number]) for side in sides
-        )
-        yield MergeSplice(here.start, here.end - here.start, there.text, there.start)
-
-
 class _Side:
-    """One side: its edits, apart from each other, and its text."""
+    """The edits of one side, apart from each other, and its text."""
 
-    def __init__(self, number: int, base: str, script: Iterable[TextSplice]) -> None:
-        script = [*script]
-        self.number = number
+    def __init__(self, base: str, script: Sequence[TextSplice]) -> None:
         self.edits: list[TextSplice] = []
+        end = -1
         for one in script:
             if one.inserted == base[one.offset : one.offset + one.deleted]:
                 continue
-            last = self.edits[-1] if self.edits else None
-            if last is not None and last.offset + last.deleted == one.offset:
+            if one.offset == end:
+                last = self.edits.pop()
                 whole = last.deleted + one.deleted, last.inserted + one.inserted
-                self.edits[-1] = TextSplice(last.offset, *whole)
-            else:
-                self.edits.append(one)
-        self.text = apply_script(base, script)
-        self.offsets = [one.offset for one in self.edits]
-        self.ends = [one.offset + one.deleted for one in self.edits]
+                one = TextSplice(last.offset, *whole)
+            self.edits.append(one)
+            end = one.offset + one.deleted
         growth = (len(one.inserted) - one.deleted for one in self.edits)
         self.drift = list(accumulate(growth, initial=0))
-        self.starts = [at + drift for at, drift in zip(self.offsets, self.drift, strict=False)]
-        """Where in the text each edit's is."""
+        self.text = apply_script(base, self.edits)
 
-    def place(self, edit: TextSplice) -> tuple[int, int]:
-        """The range of the text that another's edit is about."""
-        at, end = edit.offset, edit.offset + edit.deleted
-        index = bisect_right(self.ends, at)
-        inside = index < len(self.offsets) and self.offsets[index] < at
-        start = self.starts[index] if inside else at + self.drift[index]
-        if not edit.deleted:
-            return start, start
-        index = bisect_left(self.offsets, end)
-        inside = index > 0 and self.ends[index - 1] > end
-        return start, self.starts[index - 1] if inside else end + self.drift[index]
-
-    def piece(self, start: int, end: int, first: int, last: int) -> Excerpt:
+    def excerpt(self, start: int, end: int, first: int, last: int) -> Excerpt:
         """What a range of the base is in the text, with the edits from `first` to `last`."""
         start, end = start + self.drift[first], end + self.drift[last]
         return Excerpt(start, end, self.text[start:end])
 
-    def edits_in(self, region: _Region) -> range:
-        """The indices of the edits that are in a region."""
-        return range(region.first[self.number], region.last[self.number])
 
-    def excerpt(self, region: _Region) -> Excerpt:
-        """What a region is in the text."""
-        number = self.number
-        return self.piece(region.start, region.end, region.first[number], region.last[number])
-
-
-@dataclass(slots=True)
-class _Hunk:
+class _Hunk(NamedTuple):
     """One edit with the words that it touches."""
 
     start: int
     end: int
-    side: int
     edit: TextSplice
+    side: int
     deletes: bool
     """Whether it only deletes, and only whole words."""
 
@@ -238,30 +180,28 @@ class _Region:
     """For each side, the index of its first edit, and in `last` the one behind its last."""
     last: tuple[int, int] = (0, 0)
     conflict: bool = False
-    alike: bool = False
-    """Whether both made the same of it."""
-    lines: bool = False
-    """Whether it is a conflict about more than one line, which has whole lines."""
+    done: bool = False
+    """Whether we have made the same of it as they, or they nothing."""
     reach: tuple[int, int] = (0, 0)
     """The range in which other changes belong to it."""
 
+    def excerpts(self, sides: Sequence[_Side]) -> list[Excerpt]:
+        """What it is in the text of each side."""
+        ranges = zip(sides, self.first, self.last, strict=True)
+        return [side.excerpt(self.start, self.end, *indices) for side, *indices in ranges]
+
     def widen(self, base: str, sides: Sequence[_Side], sentences: _Sentences) -> None:
         """Make whole lines of a conflict about several; see how far it reaches."""
+        if self.conflict and any("\n" in piece for piece in self._pieces(base, sides)):
+            self.start = base.rfind("\n", 0, self.start) + 1
+            if not all(piece[-1:] in _BREAK for piece in self._pieces(base, sides)):
+                self.end = base.find("\n", self.end) + 1 or len(base)
         self.reach = self.start, self.end
-        if not self.conflict:
-            return
-        pieces = [base[self.start : self.end], *(side.excerpt(self).text for side in sides)]
-        self.lines = self.lines or any("\n" in piece for piece in pieces)
-        if not self.lines:
-            self.reach = sentences.around(
-                self.start, self.end, sentences.beside(self.start, self.end)
-            )
-            return
-        self.start = base.rfind("\n", 0, self.start) + 1
-        pieces = [base[: self.end], *(side.excerpt(self).text for side in sides)]
-        if not all(_begins_line(piece, len(piece)) for piece in pieces):
-            self.end = base.find("\n", self.end) + 1 or len(base)
-        self.reach = self.start, self.end
+        if self.conflict:
+            self.reach = sentences.around(*self.reach, sentences.beside(*self.reach))
+
+    def _pieces(self, base: str, sides: Sequence[_Side]) -> list[str]:
+        return [base[self.start : self.end], *(one.text for one in self.excerpts(sides))]
 
     def concerns(self, later: _Region) -> bool:
         """Whether a conflict, this one or the later one, is about the other as well."""
@@ -288,18 +228,21 @@ class _Sentences:
         return min(one for one, _ in spans), max(one for _, one in spans)
 
 
-def _hunks(base: str, side: _Side, sentences: _Sentences) -> Iterator[_Hunk]:
+def _hunks(
+    base: str, edits: Sequence[TextSplice], side: int, sentences: _Sentences
+) -> Iterator[_Hunk]:
     """The edits of a side; about the whole of a sentence of which it changed more than half."""
     changed: defaultdict[int, float] = defaultdict(float)
-    for start, end in zip(side.offsets, side.ends, strict=True):
+    for edit in edits:
+        start, end = edit.offset, edit.offset + edit.deleted
         for number in sentences.beside(start, end):
             begin, finish = sentences.spans[number]
             changed[number] += (min(end, finish) - max(start, begin)) / (finish - begin)
-    for edit in side.edits:
+    for edit in edits:
         start, end = _words(base, edit)
         deletes = (start, end, "") == (edit.offset, edit.offset + edit.deleted, edit.inserted)
         rewritten = {one for one in sentences.beside(start, end) if 2 * changed[one] > 1}
-        yield _Hunk(*sentences.around(start, end, rewritten), side.number, edit, deletes)
+        yield _Hunk(*sentences.around(start, end, rewritten), edit, side, deletes)
 
 
 def _words(base: str, edit: TextSplice) -> tuple[int, int]:
@@ -322,13 +265,12 @@ def _is_word(pair: str) -> bool:
     return len(pair) == 2 and WORD.fullmatch(pair) is not None
 
 
-def _regions(base: str, *sides: _Side) -> list[_Region]:
+def _regions(base: str, sides: Sequence[_Side]) -> list[_Region]:
     """The regions of all edits, in order."""
     sentences = _Sentences(base if all(side.edits for side in sides) else "")
-    hunks = [hunk for side in sides for hunk in _hunks(base, side, sentences)]
-    hunks.sort(key=lambda one: (one.start, one.end, one.edit.offset))
+    hunks = [h for n, side in enumerate(sides) for h in _hunks(base, side.edits, n, sentences)]
     regions: list[_Region] = []
-    for hunk in hunks:
+    for hunk in sorted(hunks, key=lambda one: (one.start, one.end, one.edit.offset)):
         last = regions[-1] if regions else None
         if last is not None and (hunk.start < last.end or _meets(base, last, hunk)):
             last.end = max(last.end, hunk.end)
@@ -338,47 +280,59 @@ def _regions(base: str, *sides: _Side) -> list[_Region]:
     counts = (0, 0)
     done: list[_Region] = []
     for region in regions:
-        mine = sum(not hunk.side for hunk in region.hunks)
-        region.first, counts = counts, (counts[0] + mine, counts[1] + len(region.hunks) - mine)
+        theirs = sum(hunk.side for hunk in region.hunks)
+        ours = len(region.hunks) - theirs
+        region.first, counts = counts, (counts[0] + ours, counts[1] + theirs)
         region.last = counts
-        if 0 < mine < len(region.hunks):
-            region.alike = sides[0].excerpt(region).text == sides[1].excerpt(region).text
-            region.conflict = not (region.alike or all(one.deletes for one in region.hunks))
+        mine, other = region.excerpts(sides)
+        region.done = not theirs or (ours > 0 and mine.text == other.text)
+        is_deleted = all(hunk.deletes for hunk in region.hunks)
+        region.conflict = ours > 0 and not region.done and not is_deleted
         region.widen(base, sides, sentences)
         while done and done[-1].concerns(region):
             last = done.pop()
-            region.start, region.end = min(last.start, region.start), max(last.end, region.end)
-            region.first, region.conflict = last.first, True
-            region.lines |= last.lines
+            start, end = min(last.start, region.start), max(last.end, region.end)
+            last.hunks += region.hunks
+            region = _Region(start, end, last.hunks, last.first, region.last, conflict=True)
             region.widen(base, sides, sentences)
         done.append(region)
     return done
 
 
 def _meets(base: str, region: _Region, hunk: _Hunk) -> bool:
-    """Whether an edit begins where one of the other side ends, and they are at the same place."""
-    beside = next((one.edit for one in reversed(region.hunks) if one.side != hunk.side), None)
-    left, right, at = beside, hunk.edit, hunk.edit.offset
+    """Whether an edit of the other side ends where this one begins, and both mean that place."""
+    left = next((one.edit for one in reversed(region.hunks) if one.side != hunk.side), None)
+    right, at = hunk.edit, hunk.edit.offset
     if left is None or left.offset + left.deleted != at:
         return False
     if left.deleted and right.deleted:
         return bool(left.inserted and right.inserted)
     if not left.deleted and not right.deleted:
         return True
-    # Lines of their own do not concern the line beside which they are put in.
-    if left.deleted:
-        below = right.inserted.startswith("\n") and _ends_line(base, at)
-        gone = not left.inserted and _begins_line(base, left.offset) and _begins_line(base, at)
-        return not (below or (gone and right.inserted.endswith("\n")))
-    above = left.inserted.endswith("\n") and _begins_line(base, at)
-    end = at + right.deleted
-    gone = not right.inserted and _ends_line(base, at) and _ends_line(base, end)
-    return not (above or (gone and left.inserted.startswith("\n")))
+    # A line that is put in does not concern the line beside it, unless that runs into the next.
+    new, old = (right.inserted, left) if left.deleted else (left.inserted, right)
+    far = 2 * old.offset + old.deleted - at
+    if new.endswith("\n") and base[at - 1 : at] in _BREAK:
+        return old is left and (old.inserted != "" or base[far - 1 : far] not in _BREAK)
+    if new.startswith("\n") and base[at : at + 1] in _BREAK:
+        return old is right and (old.inserted != "" or base[far : far + 1] not in _BREAK)
+    return True
 
 
-def _begins_line(text: str, at: int) -> bool:
-    return at == 0 or text[at - 1] == "\n"
-
-
-def _ends_line(text: str, at: int) -> bool:
-    return at == len(text) or text[at] == "\n"
+def _taking(region: _Region, sides: Sequence[_Side]) -> tuple[MergeSplice, ...]:
+    """What makes our text theirs in a region: ranges that either of them changed."""
+    groups: list[list[int]] = []
+    for hunk in sorted(region.hunks, key=lambda one: one.edit.offset):
+        at, end = hunk.edit.offset, hunk.edit.offset + hunk.edit.deleted
+        if not groups or at > groups[-1][1]:
+            groups.append([at, end, 0, 0])
+        groups[-1][1] = max(groups[-1][1], end)
+        groups[-1][2 + hunk.side] += 1
+    taking = []
+    ours, theirs = region.first
+    for start, end, mine, others in groups:
+        here = sides[0].excerpt(start, end, ours, ours + mine)
+        there = sides[1].excerpt(start, end, theirs, theirs + others)
+        taking.append(MergeSplice(here.start, len(here.text), there.text, there.start))
+        ours, theirs = ours + mine, theirs + others
+    return tuple(taking)

@@ -114,7 +114,7 @@ def as_script(splices: Iterable[TextSplice]) -> list[TextSplice]:
 
 def apply_script(text: str, script: Iterable[TextSplice]) -> str:
     """Return what the splices of a script make of a text."""
-    parts = []
+    parts: list[str] = []
     at = 0
     for one in script:
         parts += text[at : one.offset], one.inserted
