@@ -51,6 +51,7 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.text.lines import line_count, out_of_range, split_lines
 from antiphon_kernel.types.frozen_json import canonical_json
+from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, utf16_length
@@ -300,6 +301,30 @@ class BlockHistory:
                 changes.append(AuthoredChange(at, 0, one.size, who))
             at += one.size if one.alive else 0
         return changes
+
+    def edits_since(self, section: str | None, version: int) -> tuple[str, list[TextSplice]]:
+        """Return a text as of a version, and the script of what has come into it and gone since.
+
+        The offsets all count in the earlier text. Characters that came back are the same ones.
+        """
+        sequence = self.sequence(section)
+        parts = self.as_of(sequence, version)
+        before = "".join(str(one.content) for one in parts)
+        starts = accumulate((one.size for one in parts), initial=0)
+        places = {id(one): start for one, start in zip(parts, starts, strict=False)}
+        script: list[TextSplice] = []
+        at, new = 0, ""
+        for one in [one for one in sequence or () if one.alive and one.size]:
+            start = places.get(id(one))
+            if start is None:
+                new += str(one.content)
+                continue
+            if new or start > at:
+                script.append(TextSplice(at, start - at, new))
+            at, new = start + one.size, ""
+        if new or at < len(before):
+            script.append(TextSplice(at, len(before) - at, new))
+        return before, script
 
     def as_of(self, sequence: ItemList | None, version: int) -> list[Segment]:
         """The characters of a version, in order, as what they are now: alive or not."""
