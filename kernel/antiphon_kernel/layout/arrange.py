@@ -354,6 +354,8 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
         if block is prompt:
             path = ArtifactPath(turn, "user.prompt")
             first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
+        elif is_drifted(block.metadata) and block.metadata[DRIFT] in drifts:
+            behind.setdefault(drifts[block.metadata[DRIFT]], []).append(block)
         elif (
             prompt is not None
             and block.kind == BlockKind.FILE
@@ -363,8 +365,6 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
             name = basename(block.file or "") or block_hash(block.id)
             path_of_file = FilePath(turn, "user.attachments", name)
             first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path_of_file))
-        elif is_drifted(block.metadata) and block.metadata[DRIFT] in drifts:
-            behind.setdefault(drifts[block.metadata[DRIFT]], []).append(block)
         elif block.is_result and (call := by_id.get(block.parent or "")) and call.is_call:
             behind.setdefault(call.id, []).append(block)
         else:

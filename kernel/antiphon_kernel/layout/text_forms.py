@@ -115,7 +115,7 @@ def item_text(item: LayoutItem, reader: LayoutReader) -> str:
     if not item.is_block:
         return ""
     if item.block.is_drift:  # on lines of its own, whatever is between it and the next text
-        return f"\n{drift_title(item.block)}\n{item.block.text}\n"
+        return f"\n{drift_text(item.block)}\n"
     if not item.block.text.strip():
         return ""
     is_named = not reader.wrote(item.block) and (
@@ -188,6 +188,18 @@ def _file_tags(block: LayoutBlock) -> list[str]:
     size = -(-(block.blob_bytes or 0) * 4 // 3)
     tag = "image" if block.media_type.startswith("image/") else "document"
     return [f"<{tag} media_type={block.media_type} b64_len={size}>"]
+
+
+_TOLD: Final = (BlockKind.DRIFT, BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT)
+"""Kinds of what is read of a drift though it has no text."""
+
+
+def drift_text(block: LayoutBlock) -> str:
+    """Return a drift, or a part of one, as it is said without paths; empty if it says nothing."""
+    text = block.text.rstrip("\n")
+    if text.strip():
+        return f"{drift_title(block)}\n{text}"
+    return drift_title(block) if block.kind in _TOLD or block.file else ""
 
 
 def drift_title(block: LayoutBlock) -> str:

@@ -11,18 +11,13 @@ from enum import StrEnum
 from typing import Final
 
 from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
-from antiphon_kernel.layout.text_forms import LayoutReader, item_text
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.layout.text_forms import LayoutReader, drift_text, item_text
 
 SIGNATURE: Final = "signature"
 """Key of `metadata` of a thinking block: what the provider signed it with."""
 
 SIGNED_TEXT: Final = "signed_sha256"
 """Key of `metadata` of a thinking block: the SHA-256 of the text that was signed."""
-
-
-_TOLD: Final = (BlockKind.DRIFT, BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT)
-"""Kinds of what is read of a drift though it has no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +122,10 @@ def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
         return False
     # Reasoning that its provider keeps to itself has a signature and no text.
     is_signed = item.type is ItemType.THINKING and SIGNATURE in item.block.metadata
-    is_told = item.block.kind in _TOLD and item.block.is_drift
-    is_kept = item.is_exchange or is_signed or is_told
-    return is_kept or bool(item.block.text.strip() or item.block.file)
+    if item.is_exchange or is_signed:
+        return True
+    said = drift_text(item.block) if item.block.is_drift else item.block.text
+    return bool(said.strip() or item.block.file)
 
 
 class BreakReason(StrEnum):
