@@ -42,6 +42,7 @@ from antiphon_kernel.storage import (
     versions_of,
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, ContextKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
@@ -291,7 +292,7 @@ def check_document(document: Document, report: ContextReport) -> None:
         said = header.metadata
         if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
             report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
-        if header.kind != BlockKind.TOOL_RESULT:
+        if header.kind != BlockKind.TOOL_RESULT or is_drifted(said):
             continue
         if header.parent is None or header.parent not in document:
             report.find(Check.ANSWERS, f"the tool result {block} answers no call")
