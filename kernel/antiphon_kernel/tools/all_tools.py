@@ -10,6 +10,7 @@ from antiphon_kernel.tools import (
     compaction,
     content,
     context,
+    drift_commit,
     edit,
     file,
     file_edit,
@@ -43,6 +44,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     message_import,
     file,
     file_edit,
+    drift_commit,
     kernel,
     keys,
 )
