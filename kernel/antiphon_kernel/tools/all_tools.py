@@ -11,6 +11,7 @@ from antiphon_kernel.tools import (
     content,
     context,
     drift,
+    drift_commit,
     edit,
     file,
     file_edit,
@@ -45,6 +46,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     message_import,
     file,
     file_edit,
+    drift_commit,
     kernel,
     keys,
 )

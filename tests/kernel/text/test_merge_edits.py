@@ -167,7 +167,13 @@ UNCLEAR = {
         "A small dog lay under it. The cat sat on one mat.",
     ),
     "one place": ("a c", "a b c", "a d c", ("", "b ", "d "), "b d "),
-    "word that the other deleted": ("a bit more c", "a more c", "a bot more c", ("bit ", "", "bot "), "bot "),
+    "word that the other deleted": (
+        "a bit more c",
+        "a more c",
+        "a bot more c",
+        ("bit ", "", "bot "),
+        "bot ",
+    ),
     "ends of a word": ("word", "words", "words'", ("word", "words", "words'"), "words words'"),
     "new lines": (
         "one\nend\n",
