@@ -129,13 +129,15 @@ def write_drift(
     )
 
     def write() -> None:
-        known = (*map(principal_of, authors.values()), *changes.authors)
-        for principal in known:
+        texts = (one for copied in taken.authors.values() for one in copied.values())
+        writers = dict.fromkeys(run.stamp.principal for text in texts for run in text.runs)
+        known = map(principal_of, dict.fromkeys((*authors.values(), *writers)))
+        for principal in (*known, *changes.authors):
             context.members.introduce(principal)
         orders = orders_at(document, len(document), 1 + len(copies))
         document.create_block(header._replace(order=orders[0]), changes.text)
-        texts = source.plain_texts(taken.blocks)
-        for (block, copy), order, text in zip(copies.items(), orders[1:], texts, strict=True):
+        contents = source.plain_texts(taken.blocks)
+        for (block, copy), order, text in zip(copies.items(), orders[1:], contents, strict=True):
             copied = _copied_header(source.header(block), context, origin)
             parent = copies.get(copied.parent or "", header_block)
             placed = copied._replace(id=copy, order=order, parent=parent)
