@@ -263,7 +263,7 @@ def merge_changes(
         reject_long_text(target.limits, len(one.before) + grown)
         if made:
             splices[one.block] = made
-    if not splices and not taken:
+    if not plan.changes and not taken:
         raise invalid_params(
             f"There is nothing to merge: {target.label} has all that was taken of {source.label}."
         )
@@ -316,4 +316,4 @@ def _summed_up(changed: int, added: int) -> str:
         for count, what in ((changed, "changed"), (added, "added"))
         if count
     ]
-    return ", ".join(said)
+    return ", ".join(said) or "nothing changed"

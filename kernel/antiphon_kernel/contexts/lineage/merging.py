@@ -201,12 +201,10 @@ class _Pairs:
 
     def get(self, block: str) -> _Pair | None:
         """Return the pair of a block of the source; None if the target does not have it."""
-        if (brought := self._brought.get(block)) is not None:
-            return brought
         there = moved_block(block, self._target.id)
-        if self._source.blocks.number(block) > self._copied or there not in self._target.document:
-            return None
-        return _Pair(there, block, self._since, self._at)
+        if self._source.blocks.number(block) <= self._copied and there in self._target.document:
+            return _Pair(there, block, self._since, self._at)
+        return self._brought.get(block)
 
 
 def _is_offered(source: Context, block: str, target: Context) -> bool:
@@ -214,6 +212,7 @@ def _is_offered(source: Context, block: str, target: Context) -> bool:
     header = source.document.header(block)
     came_from_there = is_drifted(header.metadata) and header.source_context == target.id
     is_said = header.role != Role.SYSTEM and header.metadata.get("type") != SUMMARY_TYPE
+    is_said = is_said and header.drift_kind != DriftKind.MERGE
     is_done = header.status in (Status.DONE, Status.ERROR) and not header.excluded
     says = bool(source.document.peek_text(block)) or header.blob is not None
     has_form = not isinstance(source.document.schema(block), TextSchema)
