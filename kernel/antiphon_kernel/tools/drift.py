@@ -227,7 +227,7 @@ async def _move(
     source.appends.flush_all()
     named = [await block_in(call, source, one) for one in references or ()]
     blocks = _together(source, named or _last_answer(source))
-    lineage = _lineage(call.kernel, source, blocks)
+    lineage = _lineage(source, blocks)
     request = DriftRequest(blocks=tuple(blocks), lineage=lineage, wakes=wakes(call, wake))
     # Between these two nothing comes: the copies are of the version that is staged.
     document = capture(source.document, blocks, call.kernel.ids.client_id())
@@ -235,15 +235,14 @@ async def _move(
     return await deliver(call.kernel, row.id, call.actor, document)
 
 
-def _lineage(kernel: Kernel, source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
+def _lineage(source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
     """Return the contexts that blocks came through before they were in this one."""
     found: dict[str, None] = {}
     for header in source.document.headers(blocks):
-        if is_drifted(header.metadata):
-            block = kernel.drifts[header.metadata[DRIFT]].block
-            origin = drift_origin(source.document.header(block).metadata)
-            if origin is not None:
-                found |= dict.fromkeys((*origin.lineage, origin.context))
+        while is_drifted(header.metadata) and header.parent is not None:
+            header = source.document.header(header.parent)
+        if (origin := drift_origin(header.metadata)) is not None:
+            found |= dict.fromkeys((*origin.lineage, origin.context))
     return tuple(found)
 
 
