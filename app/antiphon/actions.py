@@ -226,6 +226,7 @@ _cell_command = partial(
     owner=Owner.PAGE,
     enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
 )
+_drift = partial(_online, owner=Owner.PAGE, takes=_among_messages, mutates=True)
 _contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}), owner=Owner.SIDEBAR)
 _find = partial(Action, modes=frozenset({Mode.FIND}), owner=Owner.FIND)
 
@@ -574,13 +575,54 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Restore an earlier version of the cell",
         mutates=True,
     ),
-    _cell_command(
+    _arrange_cell(
         "fork_here",
-        (),
+        ("F",),
         "Copy the context up to the cell into a new one, and go there.",
         title="Fork from this cell",
-        mutates=True,
+    ),
+    _on_cell(
+        "open_source",
+        ("S",),
+        "Open the context that the cell came from, at the cell as it was then.",
+        title="Go to where the cell came from",
         takes=_among_messages,
+    ),
+    _drift(
+        "drift",
+        ("D",),
+        "Bring work to another context or back: push, pull, merge, distill or commit it.",
+        modes=_NAVIGATE,
+    ),
+    _drift(
+        "push",
+        (),
+        "Give cells, the chosen one or the last answer at first, to another context.",
+        title="Push cells to another context",
+    ),
+    _drift(
+        "pull",
+        (),
+        "Take cells, the last answer at first, from another context into this one.",
+        title="Pull cells from another context",
+    ),
+    _drift(
+        "merge",
+        (),
+        "Bring what a fork has changed into what it was forked from, after a look at each change.",
+        title="Merge a fork",
+    ),
+    _drift(
+        "distill",
+        (),
+        "Have a model write a summary of a context into this one.",
+        title="Distill a context into this one",
+    ),
+    _drift(
+        "commit",
+        (),
+        "Write cells into files of the project, and into git, after a look at the difference.",
+        title="Commit cells into files",
     ),
     Action(
         "open_paste",

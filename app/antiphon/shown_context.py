@@ -58,6 +58,8 @@ class _Visit(NamedTuple):
     query: str = ""
     line: int | None = None
     """Of a file, counted from 0."""
+    version: int | None = None
+    """Of the context: the block is shown as it was then."""
 
 
 class ShownContext:
@@ -184,12 +186,18 @@ class ShownContext:
             return None
         return PrivateDraftFile(state_folder(), kernel_name(self.options))
 
-    def open(self, context: str, block: str | None = None, query: str = "") -> None:
+    def open(
+        self,
+        context: str,
+        block: str | None = None,
+        query: str = "",
+        version: int | None = None,
+    ) -> None:
         page = self.file_page
         if page is not None and page.file is not None and page.file.context == context:
             page.go(_Visit(context, page.file))
             return
-        self.go(_Visit(context, block=block, query=query))
+        self.go(_Visit(context, block=block, query=query, version=version))
 
     def go(self, visit: _Visit) -> None:
         work: WorkType[None] = partial(self._show_context, visit, self._keys.hold())
@@ -298,7 +306,7 @@ class ShownContext:
             await self._show_document()
         finally:  # also for a person who wants to be elsewhere meanwhile
             if visit.block is not None and self._screen is not None:
-                self.screen.view.arrive_at(visit.block, visit.query, visit.line)
+                self.screen.view.arrive_at(visit.block, visit.query, visit.line, visit.version)
             around = visit.block or self._memory.anchored_block(visit.context)
             self.session.start(around, has_preview=visit.file is None)
 

@@ -47,6 +47,7 @@ from antiphon.widgets.sidebar import ContextName, place_of
 from antiphon.widgets.status import HintLog, LiveText, surroundings
 from antiphon.widgets.status.header_line import participants
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import (
     Activity,
     BlockKind,
@@ -108,7 +109,7 @@ DIFF: Final = {
 
 
 FILE: Final = 'def sing(verse: int) -> str:\n    return f"verse {verse}"\n'
-DRIFT: Final[dict[str, Any]] = {"source_context": "notes", "drift_kind": "push"}
+ORIGIN: Final = DriftOrigin("d", "b" * 32, "notes", 12, "ben")
 
 
 class StillCells(CellModel):
@@ -171,7 +172,8 @@ class CellsApp(App[None]):
         contexts = [
             ContextName("a" * 32, "default"),
             ContextName("b" * 32, "notes", unread=3),
-            ContextName("c" * 32, "try-2", source="a" * 32),
+            ContextName("c" * 32, "try-2", source="a" * 32, unread=1, ahead=3, behind=1),
+            ContextName("d" * 32, "try-2-again", source="c" * 32, unread=1, ahead=3, behind=1),
         ]
         frame.sidebar.show_contexts(contexts, "a" * 32)
         frame.drafts.show(self.source.drafts())
@@ -235,7 +237,9 @@ def kinds() -> Sample:
     edit = {"block_id": "choir", "operations": [DIFF]}
     call("", tool_kind="builtin", tool_name="block_edit", input=json.dumps(edit))
     sample.add(FILE, kind=BlockKind.FILE, path="app/sing.py", author=AMY)
-    sample.add("A *verse* from elsewhere.", kind=BlockKind.DRIFT, **DRIFT)
+    origin: dict[str, Any] = {"drift_kind": "push", "metadata": {"drift": ORIGIN.as_json()}}
+    drift = sample.add("", kind=BlockKind.DRIFT, author=BEN, **origin)
+    sample.add("A *verse* from elsewhere.", parent=drift, metadata={"drift": ORIGIN.id})
     sample.add("The model cannot be reached: 529 overloaded.\nAsk again.", kind=BlockKind.ERROR)
     sample.add("*A* sonnet", kind="sonnet")  # type: ignore[arg-type]
     summary: dict[str, Any] = {"metadata": {"type": SUMMARY_TYPE}}

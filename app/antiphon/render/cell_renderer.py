@@ -43,7 +43,7 @@ from antiphon.render.text_lines import (
     file_cell,
     language_of,
 )
-from antiphon.render.view import CellView, end_label, end_note, status_label
+from antiphon.render.view import CellView, drift_label, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
@@ -275,6 +275,8 @@ class CellRenderer:
                 return self._tool_result(view)
             case _ if view.is_sending:
                 return self._plain(view.text, self._theme.dim)
+            case BlockKind.DRIFT:
+                return self._drift(view)
             case _ if view.collapsed:
                 return self._folded(view)
             case BlockKind.TEXT:
@@ -282,11 +284,6 @@ class CellRenderer:
             case BlockKind.ERROR:
                 lead = WrapPiece("✗ ", self._theme.error)
                 return self._plain(view.text, self._theme.error, lead)
-            case BlockKind.DRIFT:
-                note = f"⇢ from {sanitize_for_display(view.source_context or 'another context')}"
-                if kind := view.header.drift_kind:
-                    note += f" · {kind}"
-                return self._markdown(view).framed([self._note(note)], self._end(view))
             case BlockKind.FILE:
                 return self._file(view)
             case _:
@@ -409,6 +406,18 @@ class CellRenderer:
         if view.header.status == Status.ERROR and view.header.kind != BlockKind.ERROR:
             words.append(end_label(view))
         return summary(opened, len(view.text), words, width, self._theme)
+
+    def _drift(self, view: CellView) -> RenderedCell:
+        """Draw where it came from, above what is said about it if there is something."""
+        style = self._theme.focus
+        if not view.text:
+            pieces = [WrapPiece(drift_label(view), style), WrapPiece("", style, 0)]
+            cell = RenderedCell.of_lines([compose(clipped(pieces, self._text_width, style))])
+            return cell.framed(foot=self._end(view))
+        head = [self._note(drift_label(view), style)]
+        if view.collapsed:
+            return self._folded(view).framed(head)
+        return self._markdown(view).framed(head, self._end(view))
 
     def _file(self, view: CellView) -> RenderedCell:
         path = (view.referred.path if view.referred is not None else view.header.path) or ""

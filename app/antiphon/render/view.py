@@ -12,6 +12,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_duration
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, REFUSED
+from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import CallPermission, Status
 from antiphon_kernel.types.records import BlockHeader
 
@@ -60,7 +61,7 @@ class CellView:
     siblings: str = ""
     """The position among the messages in its place: `‹ 2/3 ›`; empty if it is the only one."""
     source_context: str | None = None
-    """The context that a drift block came from."""
+    """Label of the context that it came from; None if that is not known any more."""
     referred: ReferredLines | None = None
     """The lines of a file that it refers to; None until they are known."""
     is_told_above: bool = False
@@ -147,6 +148,17 @@ def permission_question(asker: str, *, is_own: bool, may_decide: bool, before: s
         answers = "<key:allow_once> once · <key:allow_always> always · <key:deny> no"
         return f"Run this with {rights}?  {before}{answers}"
     return f"Waits until {asker} or an owner decides; it would have {rights}."
+
+
+DRIFT_SIGN: Final = "⇢ "
+
+
+def drift_label(view: CellView) -> str:
+    """Return the line of a block of kind drift: `⇢ from tidy · pull · bo`."""
+    origin = drift_origin(view.header.metadata)
+    label, by = ("another context", "") if origin is None else (origin.label, origin.by)
+    words = (f"{DRIFT_SIGN}from {view.source_context or label}", view.header.drift_kind, by)
+    return _one_line(" · ".join(filter(None, words)))
 
 
 def queue_label(position: int) -> str:

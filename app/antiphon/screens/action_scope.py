@@ -33,9 +33,11 @@ BEGINNING: Final = 60
 
 
 class OpenContext(Protocol):
-    """The way to another context, and there to a cell, or to a text that is found in it."""
+    """The way to another context, and there to a cell, to a text in it, or to a version of it."""
 
-    def __call__(self, context: str, block: str | None, query: str = "") -> None: ...
+    def __call__(
+        self, context: str, block: str | None, query: str = "", version: int | None = None
+    ) -> None: ...
 
 
 class ConversationHost(Protocol):

@@ -16,6 +16,7 @@ from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
 from antiphon.widgets.block_list import Anchor, BlockList, CellModel, LineMark
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind
 
 FIRST_CELL: Final = "This is the first cell."
@@ -175,8 +176,11 @@ class CellList(BlockList):
         if block is None:
             self.hint(NO_CELL)
             return
-        for one in results_of(self.source, block) or [block]:
-            self.toggle_fold(one)
+        cells = results_of(self.source, block) or [block]
+        folded = all(map(self.source.is_folded, cells))
+        for one in cells:
+            if self.source.is_folded(one) == folded:
+                self.toggle_fold(one)
 
     def action_fold_thinking(self) -> None:
         before = self.position()
@@ -186,15 +190,16 @@ class CellList(BlockList):
             self.hint("The thinking is out of sight: all of it is folded, or opened, by this key.")
 
 
-def results_of(source: CellModel, call: str) -> list[str]:
-    """Return the blocks of a call's output; none if the block is no call."""
-    if source.header(call).kind != BlockKind.TOOL_CALL:
+def results_of(source: CellModel, block: str) -> list[str]:
+    """Return the blocks of a call's output, or those that came with a drift; none of others."""
+    if source.header(block).kind not in (BlockKind.TOOL_CALL, BlockKind.DRIFT):
         return []
     found: list[str] = []
-    for block in source.ids()[source.ids().index(call) + 1 :]:
-        header = source.header(block)
-        if header.kind == BlockKind.TOOL_RESULT and header.parent == call:
-            found.append(block)
+    for one in source.ids()[source.ids().index(block) + 1 :]:
+        header = source.header(one)
+        belongs = header.kind == BlockKind.TOOL_RESULT or is_drifted(header.metadata)
+        if belongs and header.parent in (block, *found):
+            found.append(one)
         elif found:
             break
     return found

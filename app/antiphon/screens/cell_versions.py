@@ -85,8 +85,11 @@ class CellVersions(Controller):
         if await self._scope.call("block.restore", params) is not None:
             self._hint(f"Restored version {version} · <key:undo> takes that back")
 
-    async def show_history(self, block: str | None) -> None:
-        """Go through the versions of a cell, or of the page, and do what is chosen there."""
+    async def show_history(self, block: str | None, version: int | None = None) -> None:
+        """Go through the versions of a cell, or of the page, and do what is chosen there.
+
+        It begins at a `version` of the context, or at the last one.
+        """
         document, source = self._session.document, self._source
         order = [one for one in document.block_ids() if not source.is_hidden(one)]
         numbers = {one: self._scope.number(one) for one in source.ids()}
@@ -104,7 +107,7 @@ class CellVersions(Controller):
             title,
             order,
         )
-        choice = await self._cells.app.push_screen_wait(HistoryModal(asked, block))
+        choice = await self._cells.app.push_screen_wait(HistoryModal(asked, block, version))
         if choice is None:
             return
         if source.user.refusal is not None:

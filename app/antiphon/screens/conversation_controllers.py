@@ -17,6 +17,7 @@ from antiphon.screens.blame_view import BlameView
 from antiphon.screens.cell_arranger import CellArranger
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.cell_versions import CellVersions
+from antiphon.screens.drift_view import DriftView
 from antiphon.screens.edit_undo import EditUndo
 from antiphon.screens.file_references import FileReferences
 from antiphon.screens.file_view import FileView
@@ -108,7 +109,8 @@ class ConversationControllers:
         self.contexts = KnownContexts(scope, context)
         cells.replica, cells.run_one_of = session.replica, host.run_one_of
         self.find = FindView(scope)
-        self.view = ViewRestorer(scope, self.find, self.contexts)
+        self.versions = CellVersions(scope)
+        self.view = ViewRestorer(scope, self.find, self.contexts, self.versions)
         self.questions = Questions(scope)
         source.before_answer = self.questions.words_before_keys
         self.turns = ModelTurns(scope)
@@ -120,7 +122,7 @@ class ConversationControllers:
         self.tour = TourView(scope)
         self.arranger = CellArranger(scope)
         self.undo = EditUndo(scope, self.arranger, self.turns, self.tour.tour)
-        self.versions = CellVersions(scope)
+        self.drift = DriftView(scope, self.contexts)
         self.submitter = MessageSubmitter(scope)
         self.people = PeopleHere(scope, self.questions, self.contexts)
         self.sidebar = SidebarView(scope, self.contexts, self.people)
@@ -202,6 +204,7 @@ class ConversationControllers:
             self.models.changed.listen(self._people_changed),
             self.contexts.changed.listen(self.sidebar.show_contexts),
             self.contexts.changed.listen(self._people_changed),
+            self.contexts.changed.listen(self.drift.contexts_changed),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
             session.previewed.listen(self.view.show_preview),
@@ -341,6 +344,7 @@ class ConversationControllers:
             # A turn so short that its author was never seen at work.
             self._fetch_models()
         self.questions.cells_changed(change)
+        self.drift.cells_changed(change)
         self.arranger.leave_hidden(change)
         if self.tour.cells_changed(change):
             self._host.suggest()

@@ -92,6 +92,16 @@ class DocumentPage(DocumentView, ActionOwner):
             self.hint(NO_CELL)
         self.run_in_background(self.parts.blame.toggle)
 
+    # Other contexts
+
+    action_open_source = controlled(lambda parts: parts.drift.open_source)
+    action_drift = controlled(lambda parts: parts.drift.choose_way)
+    action_push = controlled(lambda parts: parts.drift.push)
+    action_pull = controlled(lambda parts: parts.drift.pull)
+    action_merge = controlled(lambda parts: parts.drift.merge)
+    action_distill = controlled(lambda parts: parts.drift.distill)
+    action_commit = controlled(lambda parts: parts.drift.commit)
+
     # Messages and models
 
     action_next_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, 1))

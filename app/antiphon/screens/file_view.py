@@ -11,7 +11,7 @@ from antiphon.render.cell_renderer import command_of
 from antiphon.render.differences import changed_place
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.conflicts import ConflictModal
+from antiphon.screens.conflicts import FileConflictsModal
 from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.picker import NOTHING_FOUND, PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
@@ -190,7 +190,7 @@ class FileView(Controller):
         told = await self._scope.call("file.diff", {"path": file.path})
         if told is None or not told["conflicts"]:
             return
-        modal = ConflictModal(self._scope, file.path, told["conflicts"])
+        modal = FileConflictsModal(self._scope, file.path, told["conflicts"])
         line = await self._cells.app.push_screen_wait(modal)
         await self.refresh()
         if line is not None:

@@ -164,11 +164,18 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         Binding("escape,q,h,ctrl+c", "dismiss(None)", show=False, priority=True),
     ]
 
-    def __init__(self, source: HistorySource, block: str | None) -> None:
-        """`block` is the cell; None for the page."""
+    def __init__(
+        self, source: HistorySource, block: str | None, version: int | None = None
+    ) -> None:
+        """`block` is the cell; None for the page.
+
+        Args:
+            version: of the context, which is shown first; the last one if absent.
+        """
         super().__init__()
         self._source = source
         self._cell = block
+        self._wanted = version
         self._block = block
         """The cell whose history is shown; None for that of the page."""
         self._known: dict[str | None, PageHistory] = {}
@@ -216,7 +223,10 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
                 steps = [step for step in steps if shown & step.blocks.keys()]
             self._known[block] = PageHistory(steps)
         if block == self._block:
-            self._at = max(0, len(self._known[block].steps) - 1)
+            steps = self._known[block].steps
+            if self._wanted is not None:
+                steps = [step for step in steps if step.version <= self._wanted]
+            self._at = max(0, len(steps) - 1)
             self._show()
 
     def action_step(self, steps: int) -> None:

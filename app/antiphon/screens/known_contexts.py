@@ -123,6 +123,8 @@ async def list_contexts(
             source=one.get("source_context"),
             changed_at=one["last_change"],
             is_archived="archived" in one,
+            ahead=one.get("ahead", 0),
+            behind=one.get("behind", 0),
         )
         for one in ([] if result is None else result["contexts"])
     ]

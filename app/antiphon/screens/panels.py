@@ -31,7 +31,7 @@ from antiphon.session import KernelCalls, Session
 from antiphon.time_format import format_absolute, format_time_since
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import ContextName, context_entries
-from antiphon.widgets.status import Keys, StatusSpan, key_rows
+from antiphon.widgets.status import Keys, StatusSpan, cut_to, key_rows
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole
@@ -251,10 +251,12 @@ class ContextsPanel(Panel):
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         one, mark = self._entries[index]
         here = StatusSpan("▸ " if one.id == self._here else "  ", theme.focus)
-        label = StatusSpan(mark + one.label, theme.strong)
         unread = StatusSpan(f" ●{one.unread}" if one.unread else "", theme.unread)
+        apart = f"  {one.drifted}" if one.drifted else ""
         archived = " · archived" if one.is_archived else ""
-        age = StatusSpan(f"  {format_time_since(one.changed_at)}{archived}", theme.dim)
+        age = StatusSpan(f"{apart}  {format_time_since(one.changed_at)}{archived}", theme.dim)
+        room = width - cell_len(f"{here.text}{unread.text}{age.text}")
+        label = StatusSpan(cut_to(mark + one.label, room), theme.strong)
         said = self._texts.get((one.id, one.version)) or "nothing has been written yet"
         return [[here, label, unread, age], [StatusSpan(f"    {said}", theme.dim)]]
 

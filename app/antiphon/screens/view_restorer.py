@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.find_view import FindView
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.widgets.block_list import CellModel, PreviewView
@@ -11,28 +14,40 @@ from antiphon.widgets.block_list import CellModel, PreviewView
 class ViewRestorer(Controller):
     """Goes to where the person wants to be, once, and writes down where they are."""
 
-    def __init__(self, scope: ActionScope, find: FindView, contexts: KnownContexts) -> None:
+    def __init__(
+        self,
+        scope: ActionScope,
+        find: FindView,
+        contexts: KnownContexts,
+        versions: CellVersions,
+    ) -> None:
         super().__init__(scope)
         self._find = find
         self._contexts = contexts
+        self._versions = versions
         self._arriving: str | None = None
         """The block to go to when the document is there."""
         self._arriving_query = ""
         """The text to find in it."""
         self._arriving_line: int | None = None
         """The line to go to in a file."""
+        self._arriving_version: int | None = None
+        """The version of the context in which the cell is to be shown."""
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
         self.is_restored = False
         """The view is where it was when this context was left."""
 
-    def arrive_at(self, block: str, query: str = "", line: int | None = None) -> None:
+    def arrive_at(
+        self, block: str, query: str = "", line: int | None = None, version: int | None = None
+    ) -> None:
         """Go to a cell as soon as the document is there, not where one was, and to a text in it.
 
-        In a file that is to a `line`, else where one was.
+        In a file that is to a `line`, else where one was. With a `version` of the context, show
+        the cell as it was then.
         """
         self._arriving, self._arriving_query = block, query
-        self._arriving_line = line
+        self._arriving_line, self._arriving_version = line, version
         self._cells.focus()
 
     def restore(self) -> None:
@@ -55,6 +70,9 @@ class ViewRestorer(Controller):
             self._scope.memory.go_back(context, cells)
         if block is not None and query and cells.has_cell(block):
             self._find.find_from(block, query)
+        if block is not None and self._arriving_version is not None and cells.has_cell(block):
+            show = partial(self._versions.show_history, block, self._arriving_version)
+            self._scope.host.run_in_background(show)
 
     def keep(self, *, is_left: bool = True) -> None:
         """Write down what is on the screen, for whoever comes back."""

@@ -13,6 +13,7 @@ from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.text_lines import on_ground
 from antiphon.render.view import CellView, permission_question
 from antiphon_kernel.text.patch import unified_diff
+from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import THEME, picture, plain, render_cell, view
 
@@ -161,9 +162,30 @@ def test_collapsed_cell_shows_first_line_as_rendered() -> None:
     ]
     assert lines("error", "no such\nmodel", collapsed=True) == ["▸ ✗ no such · 2 lines"]
     assert lines("file", "x = 1\n", path="a.py", collapsed=True) == ["▸ ▤ a.py · 1 line"]
-    assert lines("drift", "# T", source_context="notes", collapsed=True) == ["▸ T"]
     head, line = lines("text", "a\n\nb", collapsed=True, is_read_from=True)
     assert (head[:25], line) == ("── models read from here ", "▸ a · 3 lines")
+
+
+TIDY: dict[str, Any] = {
+    "metadata": {"drift": DriftOrigin("d", "c", "tidy", 12, "bo").as_json()},
+    "drift_kind": "pull",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "shown"),
+    [
+        ("", TIDY, ["⇢ from tidy · pull · bo"]),
+        ("", TIDY | {"source_context": "tidier"}, ["⇢ from tidier · pull · bo"]),
+        ("# T\n\nu", TIDY, ["⇢ from tidy · pull · bo", "T", "", "u"]),
+        ("# T\n\nu", TIDY | {"collapsed": True}, ["⇢ from tidy · pull · bo", "▸ T · 3 lines"]),
+        ("u", {"source_context": "notes", "drift_kind": "push"}, ["⇢ from notes · push", "u"]),
+        ("", {"status": "error", "stopped_by": "amy"}, ["⇢ from another context",
+                                                        "■ stopped by amy"]),
+    ],
+)  # fmt: skip
+def test_drift_says_where_it_came_from(text: str, fields: dict[str, Any], shown: list[str]) -> None:
+    assert lines("drift", text, **fields) == shown
 
 
 kinds = st.sampled_from([*BlockKind, "sonnet"])

@@ -165,9 +165,9 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     picker.PickerModal: Cover(
         pushing(lambda there: picker.PickerModal("Choose", choices)), {"up": ("down",)}
     ),
-    conflicts.ConflictModal: Cover(
+    conflicts.FileConflictsModal: Cover(
         pushing(
-            lambda there: conflicts.ConflictModal(
+            lambda there: conflicts.FileConflictsModal(
                 there.screen.controllers.scope,
                 "a.py",
                 [{"start": 1, "ours": LONG, "theirs": LONG}] * 2,

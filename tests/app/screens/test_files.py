@@ -13,7 +13,7 @@ from textual.events import MouseDown, MouseEvent, MouseScrollDown, MouseUp
 from antiphon import project_tree
 from antiphon.actions import Mode
 from antiphon.screens import file_view
-from antiphon.screens.conflicts import ConflictModal
+from antiphon.screens.conflicts import FileConflictsModal
 from antiphon.screens.picker import PickerModal
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.providers.events import End, ToolCallEvent
@@ -125,7 +125,7 @@ async def test_conflict_is_decided_hunk_by_hunk_and_deleted_file_made_again(
         await there.hint("in the same place")
         assert there.shows("conflict")
         await there.press("ctrl+s")
-        await until(lambda: isinstance(there.app.screen, ConflictModal), "the conflicts")
+        await until(lambda: isinstance(there.app.screen, FileConflictsModal), "the conflicts")
         await there.sees("conflict 1 of 2 · line 2")
         assert there.shows("return 10") and there.shows("return 11")
         await there.press("n")

@@ -324,7 +324,7 @@ class CellModel:
             collapsed=self.is_folded(block),
             edited_by=self._editors.get(block, ""),
             siblings=self.branches.labels.get(block, ""),
-            source_context=self._labels.get(header.source_context or "", header.source_context),
+            source_context=self._labels.get(header.source_context or ""),
             is_read_from=block == self._read_from,
             referred=self._referred.get(block),
             is_told_above=self._is_told_above(header),
@@ -397,7 +397,7 @@ class CellModel:
         if labels == self._labels:
             return
         self._labels = labels
-        self._redraw(block for block, one in self.views.items() if one.source_context)
+        self._redraw(block for block, one in self.views.items() if one.header.source_context)
 
     def point(self, place: TextPlace | None) -> None:
         """Mark the text that the person here points at."""

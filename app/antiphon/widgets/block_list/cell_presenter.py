@@ -17,7 +17,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import RenderedCell
 from antiphon.render.markdown_source import first_line
-from antiphon.render.view import end_note
+from antiphon.render.view import drift_label, end_note
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange, CellPainter, CellStyle
 from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle, LineMark
@@ -26,7 +26,9 @@ from antiphon.widgets.block_list.line_numbers import LEAST_DIGITS, FileGutter, L
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef, Measured
 from antiphon.widgets.editor import CellEditor, CursorLabel, flagged
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.records import BlockHeader
 
 _MAX_LINES: Final = 5_000
 """Cells of so many lines together are kept, and always the last one asked for.
@@ -228,7 +230,8 @@ class CellPresenter:
         """Everything that the rows of a cell depend on."""
         source = self._source
         editor = self.editor_over(block)
-        author = source.header(block).author
+        header = source.header(block)
+        author = header.author
         named = self._is_named(block)
         name, colour = source.shown_name(author)
         unread, hit = self.unread, self.hit
@@ -240,6 +243,7 @@ class CellPresenter:
                 colour=colour,
                 is_focused=block == self.focused,
                 is_inline=named and self._is_inline(block),
+                is_drift=_is_of_drift(header),
             ),
             gutters=self.gutters,
             unread_line=unread.line if unread is not None and unread.block == block else None,
@@ -290,6 +294,8 @@ class CellPresenter:
             view = self._source.view(subject)
             if view.header.kind == BlockKind.TOOL_CALL:
                 words = f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
+            elif view.header.kind == BlockKind.DRIFT:
+                words = drift_label(view)
             else:
                 words = first_line(view.text[:_SUBJECT])
         return self.gutters.running_head(*self._source.shown_name(header.author), words)
@@ -305,7 +311,7 @@ class CellPresenter:
         if self._is_panel(block):
             return self.theme.panel
         is_said = header.role == Role.USER and header.kind == BlockKind.TEXT
-        return self.theme.user_band if is_said else _NO_GROUND
+        return self.theme.user_band if is_said or _is_of_drift(header) else _NO_GROUND
 
     def _has_focus(self, block: str) -> bool:
         return self.shows_focus and block == self.focused
@@ -319,11 +325,13 @@ class CellPresenter:
 
         Thinking and calls of one author stand together.
         """
-        kind, has_gap = self._source.header(block).kind, False
+        header, has_gap = self._source.header(block), False
+        kind, above = header.kind, self._order.neighbour(block, -1)
         if self._source.is_file:
             return 0
-        if kind != BlockKind.TOOL_RESULT and self._order.neighbour(block, -1) is not None:
-            has_gap = kind not in _WITHOUT_GAP or self._is_named(block)
+        if kind != BlockKind.TOOL_RESULT and above is not None:
+            is_first = above == header.parent and is_drifted(header.metadata)
+            has_gap = not is_first and (kind not in _WITHOUT_GAP or self._is_named(block))
         return has_gap + self._names_above(block)
 
     def _names_above(self, block: str) -> bool:
@@ -354,6 +362,11 @@ class CellPresenter:
                 return other.author != header.author or is_next_answer
             above = self._order.neighbour(above, -1)
         return True
+
+
+def _is_of_drift(header: BlockHeader) -> bool:
+    """Return whether a cell says what came from another context, or came with it."""
+    return header.kind == BlockKind.DRIFT or is_drifted(header.metadata)
 
 
 class FrameBuffer:

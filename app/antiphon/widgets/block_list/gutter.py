@@ -30,6 +30,8 @@ _WIDE_GUTTER = 9
 _NAME_WIDTH = _WIDE_GUTTER - 2
 _BAR = "│"
 _FOCUSED_BAR = "┃"
+_DRIFT_BAR = "║"
+"""Beside what came from another context."""
 _UNREAD = "•"
 _GAP = Segment(" ")
 
@@ -93,6 +95,8 @@ class GutterStyle(NamedTuple):
     is_focused: bool
     is_inline: bool
     """The name stands before the only line of the cell, in a narrow view."""
+    is_drift: bool = False
+    """The cell came from another context."""
 
 
 class GutterPainter:
@@ -159,7 +163,7 @@ class GutterPainter:
 
     def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
-        sign = _FOCUSED_BAR if look.is_focused else _BAR
+        sign = _FOCUSED_BAR if look.is_focused else _DRIFT_BAR if look.is_drift else _BAR
         bar = Segment(sign, Style(color=author.color))
         gap = Segment(_UNREAD, self.theme.unread) if is_unread else Segment(" ")
         if look.is_inline and is_first:

@@ -170,3 +170,10 @@ def test_forks_stand_below_their_sources_whatever_is_listed() -> None:
     assert rows[-2:] == [("c9", "      ⑂ "), ("b", "      ⑂ ")]
     assert len(rows) == len(contexts)
     assert [mark for _, mark in context_entries(contexts[1:2])] == ["⑂ "]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "shown"), [(0, 0, ""), (3, 0, "↑3"), (0, 1, "↓1"), (3, 12, "↑3 ↓12")]
+)
+def test_fork_says_how_far_it_is_apart(ahead: int, behind: int, shown: str) -> None:
+    assert ContextName("1", "a", ahead=ahead, behind=behind).drifted == shown

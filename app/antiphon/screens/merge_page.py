@@ -1,0 +1,239 @@
+"""A merge before it is done: what a fork has changed, step by step, and what is new in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise, zip_longest
+from typing import Any, ClassVar, Final
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.widgets import TextArea
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import sanitize_for_display
+from antiphon.render.wrap import WrapPiece, wrap
+from antiphon.screens.conflicts import ConflictsModal
+from antiphon.screens.modals import HintingModal
+from antiphon.widgets.status import KeyLines, StatusSpan
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.types.quoting import count_of
+
+BESIDE_FROM: Final = 118
+"""Columns of the page from which source and target stand beside each other."""
+
+_LINES_AROUND: Final = 3
+"""Lines that are shown on either side of one that is marked."""
+
+_DECIDED: Final = {"ours": "ours stays", "theirs": "theirs is taken", "both": "both are taken"}
+
+_UNDECIDED: Final = {"side": "ours"}
+
+_Rows = list[list[StatusSpan]]
+
+
+class MergeModal(ConflictsModal[dict[str, Any]]):
+    """Returns what `drift.merge` is to be told, once every conflict is decided."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "tick", show=False, priority=True),
+        Binding("c", "conclude", show=False),
+        Binding("enter", "merge", show=False, priority=True),
+    ]
+
+    def __init__(self, preview: Mapping[str, Any], texts: Mapping[str, str]) -> None:
+        """`preview` is the answer of `drift.preview`, and `texts` are those of its sources."""
+        steps = [
+            (change, conflict)
+            for change in preview["changes"]
+            for conflict in change["conflicts"] or [None]
+        ]
+        super().__init__([*steps, *((offer, None) for offer in preview["offers"])], ())
+        self._preview = preview
+        self._sources = texts
+        self._decided: dict[int, Mapping[str, str]] = {}
+        """What stands in the place of each conflict, by its number."""
+        self._taken = {one["source_block"]: True for one in preview["offers"]}
+        self._concludes = True
+        self.action_conclude()
+
+    # What is decided
+
+    def action_take(self, side: str) -> None:
+        _, conflict = self._steps[self._at]
+        if conflict is None:
+            self.hint("There is no conflict here.")
+        elif side:
+            self._decided[conflict["number"]] = {"side": side}
+            self._page.reload()
+        else:
+            self.run_in_background(partial(self._write, conflict))
+
+    def action_edit(self) -> None:
+        self.action_take("")
+
+    async def _write(self, conflict: Mapping[str, Any]) -> None:
+        number = conflict["number"]
+        text = _text_of(conflict, self._decided.get(number, {"side": "both"}))
+        written = await self.app.push_screen_wait(EditModal(text))
+        if written is not None:
+            self._decided[number] = {"text": written}
+            self._page.reload()
+
+    def action_tick(self) -> None:
+        block = self._steps[self._at][0]["source_block"]
+        if block in self._taken:
+            self._taken[block] = not self._taken[block]
+            self._page.reload()
+        else:
+            self.hint("This is no new cell: what the fork has changed in it is merged.")
+
+    def action_conclude(self) -> None:
+        self._concludes = not self._concludes
+        conclude = f"{'☑' if self._concludes else '☐'} archive the fork"
+        self._keys.keys = (
+            *(
+                ("o t b", "ours, theirs, both"),
+                ("e", "write it"),
+                ("Space", "tick"),
+                ("c", conclude),
+            ),
+            *(("n p", "next, before"), ("Enter", "merge"), ("Esc", "leave")),
+        )
+
+    def action_merge(self) -> None:
+        for at, (_, conflict) in enumerate(self._steps):
+            if conflict is not None and conflict["number"] not in self._decided:
+                self._go(at)
+                self.hint("Decide this conflict first.")
+                return
+        told = {
+            "blocks": [block for block, is_taken in self._taken.items() if is_taken],
+            "resolve": {str(number): one for number, one in self._decided.items()},
+        }
+        self.dismiss(told | {"conclude": self._concludes, "plan": self._preview["plan"]})
+
+    # What is shown
+
+    def _rows(self, width: int, theme: CellTheme) -> _Rows:
+        (step, conflict), told = self._steps[self._at], self._preview
+        place = f"   {self._at + 1} of {len(self._steps)}"
+        if conflict is not None:
+            place += f" · conflict {conflict['number'] + 1} of {told['conflicts']}"
+        name = f"Merge {told['source_label']} into {told['target_label']}"
+        rows = [[StatusSpan(name, theme.heading_2), StatusSpan(place, theme.dim)]]
+        if (is_taken := self._taken.get(step["source_block"])) is not None:
+            sign = "☑ comes along" if is_taken else "☐ stays in the fork"
+            words = f" · new, by {step['username']} · {count_of(step['tokens'], 'token')}"
+            rows += [[StatusSpan(sign, theme.unread), StatusSpan(words, theme.dim)], []]
+            return [*rows, *marked_rows(step["text"], (), width, theme)]
+        state = ("✓ only the fork has changed this", theme.status_done)
+        if conflict is not None and conflict["number"] in self._decided:
+            side = self._decided[conflict["number"]].get("side", "")
+            state = (f"✓ {_DECIDED.get(side, 'it is written anew')}", theme.status_done)
+        elif conflict is not None:
+            state = ("? both have changed this: take a side", theme.status_failed)
+        rows.append([StatusSpan(*state), StatusSpan(f" · {step['block_name']}", theme.dim)])
+        before, source = step["before"], self._sources[step["source_block"]]
+        after, places = self._outcome(step)
+        ours = [*_differences(before, after, theme.edit_surface)]
+        for number, (start, end) in places.items():
+            is_here = conflict is not None and conflict["number"] == number
+            ours.append((start, end, theme.hit_current if is_here else theme.hit))
+        is_beside = width >= BESIDE_FROM
+        room = (width - 3) // 2 if is_beside else width
+        left: _Rows = [[StatusSpan(f"in {told['source_label']}", theme.unread)]]
+        theirs = [*_differences(before, source, theme.edit_surface)]
+        left += marked_rows(source, theirs, room, theme)
+        becomes = f"{told['target_label']}, as it would become"
+        right: _Rows = [[StatusSpan(becomes, theme.status_done)]]
+        right += marked_rows(after, ours, room, theme)
+        if not is_beside:
+            return [*rows, [], *left, [], *right]
+        for one, other in zip_longest(left, right, fillvalue=list[StatusSpan]()):
+            used = sum(cell_len(part.text) for part in one)
+            rows.append([*one, StatusSpan(" " * (room - used) + " │ ", theme.dim), *other])
+        return rows
+
+    def _outcome(self, change: Mapping[str, Any]) -> tuple[str, dict[int, tuple[int, int]]]:
+        """Return the text that a change leads to, and where each of its conflicts is in it."""
+        text, places, shift = change["after"], dict[int, tuple[int, int]](), 0
+        for one in change["conflicts"]:
+            taken = _text_of(one, self._decided.get(one["number"], _UNDECIDED))
+            start, end = one["start"] + shift, one["end"] + shift
+            text = f"{text[:start]}{taken}{text[end:]}"
+            places[one["number"]] = start, start + len(taken)
+            shift += len(taken) - (end - start)
+        return text, places
+
+
+class EditModal(HintingModal[str | None]):
+    """A text to write; returns it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "take", show=False, priority=True),
+        Binding("escape,ctrl+c", "dismiss(None)", show=False, priority=True),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._area = TextArea(text)
+        self._area.cursor_blink = False
+        self.shown = (self._area, KeyLines((("Ctrl+S", "take it"), ("Esc", "leave it"))))
+
+    def action_take(self) -> None:
+        self.dismiss(self._area.text)
+
+
+def _text_of(conflict: Mapping[str, Any], decision: Mapping[str, str]) -> str:
+    """Return what a decision puts in the place of a conflict."""
+    ours, theirs = conflict["ours"], conflict["theirs"]
+    sides = {"ours": ours, "theirs": theirs, "both": ours + theirs}
+    return str(decision["text"] if "text" in decision else sides[decision["side"]])
+
+
+def _differences(before: str, after: str, style: Style) -> Iterator[tuple[int, int, Style]]:
+    """Yield the places in a text that another one does not have."""
+    for one in plan_difference(before, after):
+        yield one.offset, one.offset + len(one.inserted), style
+
+
+def marked_rows(
+    text: str, marks: Sequence[tuple[int, int, Style]], width: int, theme: CellTheme
+) -> Iterator[list[StatusSpan]]:
+    """Yield the lines of a text that have marks, and those around them; all if none has.
+
+    Marks are code points from one to another; later ones lie over earlier ones.
+    """
+    lines, starts, at = text.split("\n"), list[int](), 0
+    for line in lines:
+        starts.append(at)
+        at += len(line) + 1
+    marked = {
+        number
+        for number, start in enumerate(starts)
+        if any(low <= start + len(lines[number]) and start <= high for low, high, _ in marks)
+    }
+    near = {one + by for one in marked for by in range(-_LINES_AROUND, _LINES_AROUND + 1)}
+    last = -1
+    for number in sorted(near & set(range(len(lines)))) or range(len(lines)):
+        if number != last + 1:
+            yield [StatusSpan("  …", theme.dim)]
+        last = number
+        lead = StatusSpan("▎ " if number in marked else "  ", theme.unread)
+        pieces = [*_pieces(lines[number], starts[number], marks, theme)]
+        for row in wrap(pieces, max(1, width - 2)):
+            yield [lead, *(StatusSpan(piece.text, piece.style) for piece in row)]
+
+
+def _pieces(
+    line: str, start: int, marks: Sequence[tuple[int, int, Style]], theme: CellTheme
+) -> Iterator[WrapPiece]:
+    ends = {place - start for low, high, _ in marks for place in (low, high)}
+    cuts = [0, *sorted(end for end in ends if 0 < end < len(line)), len(line)]
+    for first, last in pairwise(cuts):
+        styles = [one for low, high, one in marks if low <= start + first < high]
+        shown = sanitize_for_display(line[first:last].expandtabs(4))
+        yield WrapPiece(shown, theme.text + styles[-1] if styles else theme.text)
