@@ -251,7 +251,7 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     return [*reversed(sections), first]
 
 
-def quote_turns(items: Iterable[LayoutItem], room: int) -> list[tuple[Sequence[LayoutItem], str]]:
+def quote_turns(items: Iterable[LayoutItem], room: int) -> list[tuple[list[LayoutItem], str]]:
     """Return each turn of items with what is quoted of it: as much as there is room for.
 
     If there is not enough for all, the oldest ones are left out.
