@@ -18,12 +18,12 @@ from antiphon_kernel.files.disk_file import DiskKind, look
 from antiphon_kernel.files.file_contexts import FilePlace
 from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.text.edits import Insert, Replace, plan_edit
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
 from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
-from antiphon_kernel.tools._common import WRITING, block_in
+from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.tools.file import head_text
 from antiphon_kernel.tools.file_edit import ChangedFile, PlannedFile, change_files
 from antiphon_kernel.types.block_metadata import DRIFT
@@ -96,7 +96,8 @@ class _Target(NamedTuple):
     "drift.commit",
     needs=Permission.WRITE,
     errors=(
-        *WRITING,
+        *REFERENCES,
+        ErrorCode.TOO_LARGE,
         ErrorCode.LINE_OUT_OF_RANGE,
         ErrorCode.PATCH_FAILED,
         ErrorCode.STALE_VERSION,
