@@ -1,4 +1,4 @@
-"""What was decided, committed to files and to git."""
+"""Decisions that are committed to files and to git."""
 
 from __future__ import annotations
 
