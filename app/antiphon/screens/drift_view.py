@@ -102,8 +102,7 @@ class DriftView(Controller):
         if source is None or (preview := await self._call("preview", about)) is None:
             return
         texts = {}
-        for one in preview["changes"]:
-            block = one["source_block"]
+        for block in (one["source_block"] for one in preview["changes"] if one["conflicts"]):
             read = await self._scope.call("block.read", {"block_id": block}, "Not merged")
             texts[block] = "" if read is None else read["content"]
         if not preview["changes"] and not preview["offers"]:
