@@ -22,6 +22,7 @@ from antiphon_kernel.access import (
     check_tool,
 )
 from antiphon_kernel.contexts import BlockOwners, Context, UseScope
+from antiphon_kernel.contexts.lineage import Drifts
 from antiphon_kernel.contexts.opening import (
     ContextRegistry,
     First,
@@ -53,6 +54,21 @@ from antiphon_kernel.types.ids import (
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.signal import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredDrift:
+    """A drift that has arrived."""
+
+    context: Context
+    block: str
+    """Its block of kind drift."""
+    text: str
+    """All of it."""
+    actor: Actor
+    wakes: bool
+    """Whether models are to answer it."""
 
 
 class Kernel:
@@ -112,6 +128,9 @@ class Kernel:
             limits,
             self.source_actor,
         )
+        self.drifts = Drifts(journal)
+        self.drifted = Signal[DeliveredDrift]()
+        """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
         self.closed.listen(self.trees.forget)
         self._closed = False
@@ -172,6 +191,7 @@ class Kernel:
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers.system = self.system
         await self.contexts.load()
+        await self.drifts.load()
         await self.files.load()
         if not self.contexts.rows():
             with UseScope():  # not as long as the task that opens the kernel

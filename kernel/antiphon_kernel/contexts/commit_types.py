@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
-from antiphon_kernel.storage import Blob, FileRow
+from antiphon_kernel.storage import Blob, DriftRow, FileRow, InheritedRun
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.restored_ids import RestoredRange
+
+Inherited = Mapping[str, Mapping[str | None, Sequence[InheritedRun]]]
+"""Authors of what was copied into blocks, by the path of the text."""
 
 
 class PendingCommit(NamedTuple):
@@ -36,6 +40,10 @@ class PendingCommit(NamedTuple):
     """Bytes that its blocks name."""
     file: FileRow | None = None
     """Facts about the file from now on, in a context that is one."""
+    drift: DriftRow | None = None
+    """The drift that it delivers, takes back or brings again; with `seq` 0 it is delivered."""
+    inherited: Inherited = MappingProxyType({})
+    """Authors of what it copies."""
     source: object = None
     """The client's connection that handed it in: its own update does not go back to it."""
     clients: tuple[int, ...] = ()

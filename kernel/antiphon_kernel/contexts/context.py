@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NoReturn, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from antiphon_kernel.access import WriteGuard, check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
@@ -21,11 +22,12 @@ from antiphon_kernel.contexts.commit_types import (
     Applied,
     Broadcast,
     CommitHandle,
+    Inherited,
     PendingCommit,
 )
 from antiphon_kernel.contexts.context_journal import BlockIds, BlockRows, ContextJournal
 from antiphon_kernel.contexts.context_users import ContextUsers
-from antiphon_kernel.contexts.header_rules import follow_change
+from antiphon_kernel.contexts.header_rules import follow_change, hide_blocks
 from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
 from antiphon_kernel.contexts.member_registry import MemberRegistry
@@ -47,7 +49,9 @@ from antiphon_kernel.storage import (
     Blob,
     Commit,
     ContextRow,
+    DriftRow,
     FileRow,
+    InheritedText,
     Journal,
     SessionRow,
     StoredContext,
@@ -306,6 +310,8 @@ class Context:
         undo: UndoKind | None = UndoKind.CALL,
         blobs: Sequence[Blob] = (),
         file: FileRow | None = None,
+        drift: DriftRow | None = None,
+        inherited: Inherited = MappingProxyType({}),
     ) -> CommitHandle:
         """Apply a change that is known to be valid and send it on its way to disk.
 
@@ -315,6 +321,8 @@ class Context:
             undo: how its text counts for the actor's undo; None if not at all.
             blobs: bytes that its blocks name; stored with it, or neither is.
             file: what is known of the file from now on, in a context that is one.
+            drift: what it delivers.
+            inherited: authors of what it copies.
 
         Raises:
             AntiphonError: permission_denied, if the actor may not write any more or one of the
@@ -322,7 +330,9 @@ class Context:
                 an earlier failure.
         """
         self._check_writer(actor, blocks)
-        return self._write(actor, operation, change, blocks, undo, blobs, file)
+        return self._write(
+            actor, operation, change, blocks, undo, blobs, file, drift=drift, inherited=inherited
+        )
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""
@@ -339,14 +349,32 @@ class Context:
         self._check_writer(actor, (block,))
         return self._append(actor, block, text, section, UndoKind.CALL)
 
-    def apply_undo(self, actor: Actor, row: UndoRow, plan: UpdatePlan) -> CommitHandle:
-        """Undo a unit, or do it again, on behalf of `actor`, as the history of its block says.
+    def apply_undo(
+        self,
+        actor: Actor,
+        row: UndoRow,
+        plan: UpdatePlan,
+        blocks: Sequence[str] = (),
+        drift: DriftRow | None = None,
+    ) -> CommitHandle:
+        """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
         Args:
             plan: what has to be written there.
+            blocks: those that it changes, if it is not only that of the row.
+            drift: of a unit that is one, with its new state. Blocks that it brought are hidden if
+                nothing is left in them, and shown again.
         """
-        self._check_writer(actor, (row.block,))
-        clock, transaction, update = self._execute(actor, row.stack, plan, (row.block,))
+        blocks = blocks or (row.block,)
+        self._check_writer(actor, blocks)
+        clock, transaction, update = self._execute(actor, row.stack, plan, blocks)
+        if drift is not None:
+            with self.failing(), self.document.transaction(row.stack) as hiding:
+                hide_blocks(self.document, blocks, drift)
+            if hiding.update is not None:
+                update = merge((update, hiding.update)) if update is not None else hiding.update
+                headers = (*transaction.change.headers, *hiding.change.headers)
+                transaction.change = replace(transaction.change, headers=headers)
         return self.commit(
             PendingCommit(
                 actor,
@@ -355,6 +383,7 @@ class Context:
                 update,
                 stacks=self.undo.apply(row, self.seq + 1, self._clock.now_ms()),
                 revivals=plan.revivals(self.document.client_id, clock),
+                drift=drift,
             )
         )
 
@@ -409,6 +438,7 @@ class Context:
         undo: UndoKind | None,
         blobs: Sequence[Blob] = (),
         file: FileRow | None = None,
+        **about: Any,
     ) -> CommitHandle:
         with self.failing():
             with self.document.transaction(operation) as transaction:
@@ -416,7 +446,7 @@ class Context:
             _check_stated(transaction, blocks)
             update = self.members.with_member(actor, transaction)
         pending = PendingCommit(
-            actor, operation, transaction, update, undo, blobs=tuple(blobs), file=file
+            actor, operation, transaction, update, undo, blobs=tuple(blobs), file=file, **about
         )
         return self.commit(pending)
 
@@ -500,6 +530,16 @@ class Context:
         touched = change.transaction.change.touched
         if change.submitted:
             touched = tuple(dict.fromkeys((*touched, *change.submitted)))
+        rows = {block: self.blocks.advance(block) for block in touched}
+        inherited = tuple(
+            InheritedText(rows[block].number, section, tuple(runs), rows[block].version)
+            for block, texts in change.inherited.items()
+            for section, runs in texts.items()
+            if runs
+        )
+        drift = change.drift
+        if drift is not None and not drift.seq:
+            drift = replace(drift, seq=self.seq)
         return Commit(
             context=self.row,
             seq=self.seq,
@@ -507,7 +547,7 @@ class Context:
             principal=change.actor.principal,
             session=SessionRow.of(change.actor),
             operation=change.operation,
-            blocks=tuple(map(self.blocks.advance, touched)),
+            blocks=tuple(rows.values()),
             update=update,
             unit=stacks.unit,
             undo=stacks.kept,
@@ -517,6 +557,8 @@ class Context:
             restated=change.restated,
             blobs=change.blobs,
             file=change.file,
+            drift=drift,
+            inherited=inherited,
             generation=self._generation,
         )
 
@@ -532,9 +574,10 @@ class Context:
             written.update(one for one in of_document.added if is_text(self.document.schema(one)))
         if not written:
             return NOTHING_RECORDED
-        return self.undo.record(
-            change.actor, change.undo, sorted(written), change.keystroke, self.seq, time
-        )
+        blocks = sorted(written)
+        if change.drift is not None:
+            blocks = [change.drift.block]
+        return self.undo.record(change.actor, change.undo, blocks, change.keystroke, self.seq, time)
 
     def _after_commit(
         self,

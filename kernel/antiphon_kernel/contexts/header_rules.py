@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.fractional_index import is_order_key
-from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.block_metadata import CUT_OUT, DRIFT
+from antiphon_kernel.types.enums import BlockKind, DriftState, Status
 from antiphon_kernel.types.records import Actor
 
 
@@ -46,6 +48,22 @@ def follow_change(
         for block, fields in due.items():
             document.set_fields(block, **fields)
     return transaction.update
+
+
+def hide_blocks(document: Document, blocks: Iterable[str], drift: DriftRow) -> None:
+    """Hide the blocks that a drift brought and of which nothing is left, or show them again.
+
+    A file that came with it goes with its message.
+    """
+    hides = drift.state is DriftState.UNDONE
+    for block in blocks:
+        header = document.header(block)
+        is_part = block == drift.block or header.metadata.get(DRIFT) == drift.id
+        if is_part and (not hides or not document.text(block)):
+            metadata = {**header.metadata, CUT_OUT: True}
+            if not hides:
+                del metadata[CUT_OUT]
+            document.set_fields(block, excluded=hides, metadata=metadata)
 
 
 def normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
+from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member, Principal
 from antiphon_kernel.yjs.merge import merge
 
 
@@ -18,8 +18,11 @@ class MemberRegistry:
         """Ids of principals that the document is known to name."""
 
     def ensure_member(self, actor: Actor) -> None:
+        """Write whoever acts into the document, if they are not there yet."""
+        self.introduce(actor.principal)
+
+    def introduce(self, principal: Principal) -> None:
         """Write a principal into the document, if it is not there yet."""
-        principal = actor.principal
         if principal.id in self.known:
             return
         self.known.add(principal.id)

@@ -35,6 +35,8 @@ class UndoKind(StrEnum):
     STREAM = "stream"
     SPLIT = "split"
     """Removal of a text that stands in a new block since."""
+    DRIFT = "drift"
+    """All that came with a drift, in one row: its block of kind drift."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,13 @@ class ContextLayout:
             del self._readings[forgotten]
         return reading
 
+    def block(self, block: str) -> LayoutBlock:
+        """Return a block that is no draft."""
+        self._watch()
+        if block not in self._blocks:
+            self._take([block], {})
+        return self._blocks[block]
+
     def references(self) -> list[LayoutBlock]:
         """Return the blocks that refer to a file."""
         return [

@@ -2,9 +2,9 @@
 
 Every block that is finished and that models read is a message of one content block. Blocks of one
 role and author that name the same `message` in their metadata and follow each other are one
-message; so are a message and the files attached to it, and the results of one call. Drafts, blocks
-that are being written, and blocks of the system are none. A new message is written in one
-transaction, one block for each content block.
+message; so are a message and the files attached to it, the results of one call, and a drift with
+what came with it. Drafts, blocks that are being written, and blocks of the system are none. A new
+message is written in one transaction, one block for each content block.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.ordering import order_after, order_at_end
+from antiphon_kernel.conversation.context_layout import layout_of
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.layout import (
@@ -26,6 +27,7 @@ from antiphon_kernel.layout import (
     SIGNATURE,
     SIGNED_TEXT,
     call_signature,
+    drift_text,
     signature_metadata,
     valid_signature,
 )
@@ -55,7 +57,8 @@ from antiphon_kernel.messages import (
     size_metadata,
 )
 from antiphon_kernel.text.graphemes import common_ends
-from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, SUMMARY_TYPE
+from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, DRIFT, SUMMARY_TYPE
+from antiphon_kernel.types.drift import drift_origin, is_drifted
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.media_types import (
@@ -192,13 +195,14 @@ class MessagePath:
         document = self.context.document
         if self.messages and not isinstance(self.messages[-1].message, ToolMessage):
             last = self.messages[-1]
-            if MESSAGE in document.header(last.blocks[-1]).metadata and self._end() < stop:
+            metadata = document.header(last.blocks[-1]).metadata
+            if (MESSAGE in metadata or DRIFT in metadata) and self._end() < stop:
                 return last.reach
         answered: list[int] = []
         for place in range(self._end(), stop):
             header = document.header(document.order.at(place))
             known = None
-            if header.kind == BlockKind.TOOL_RESULT:
+            if _role(header) is MessageRole.TOOL:
                 known = self.answers.get(self._answered_call(header) or "")
             elif is_attached_file(header) and header.parent is not None:
                 known = self.index.get(header.parent)
@@ -258,8 +262,7 @@ class MessagePath:
             if content is None:
                 continue
             if number == first + len(entries):
-                group = header.metadata.get(MESSAGE)
-                entries.append(_Entry(role, place, place, header.author, group, call_id))
+                entries.append(_Entry(role, place, place, header.author, _group(header), call_id))
                 if call_id:
                     self.answers[call_id] = number
             entry = entries[number - first]
@@ -277,6 +280,10 @@ class MessagePath:
 
     def _content(self, block: str, header: BlockHeader) -> ContentBlock | None:
         document = self.context.document
+        if header.kind == BlockKind.DRIFT or is_drifted(header.metadata):
+            said = drift_text(layout_of(self.context).block(block))
+            stored = stored_content(header) or _stored_file(header, _text(document, block))
+            return stored or (TextBlock(said) if said else None)
         if header.kind == BlockKind.TOOL_CALL:
             return self._call(block, header)
         text = _text(document, block)
@@ -344,6 +351,7 @@ def read_instructions(document: Document) -> list[PlacedInstructions]:
     for block in document.block_ids():
         header = document.header(block)
         is_said = header.role == Role.SYSTEM and header.kind in _SPOKEN_KINDS
+        is_said = is_said and not is_drifted(header.metadata)
         if not is_said or header.excluded or header.ephemeral or not _is_finished(header):
             continue
         text = _text(document, block)
@@ -381,16 +389,27 @@ def _stored_file(header: BlockHeader, text: str) -> ImageBlock | DocumentBlock |
 
 def _continues(last: _Entry, role: MessageRole, header: BlockHeader) -> bool:
     """Whether a block is part of the message before it: nobody adds to another's message."""
+    group = _group(header)
+    if is_drifted(header.metadata):
+        return last.group == group
     if (last.role, last.author) != (role, header.author):
         return False
-    group = header.metadata.get(MESSAGE)
     if group is not None and last.group == group:
         return True
     return is_attached_file(header) and header.parent in last.blocks
 
 
+def _group(header: BlockHeader) -> object:
+    """Return what the blocks of one message have in common; None of a message of one block."""
+    if header.kind == BlockKind.DRIFT and (origin := drift_origin(header.metadata)) is not None:
+        return origin.id
+    return header.metadata.get(DRIFT) or header.metadata.get(MESSAGE)
+
+
 def _role(header: BlockHeader) -> MessageRole | None:
     """The role of the message that a block is part of; None if it is none whatever it says."""
+    if header.kind == BlockKind.DRIFT or is_drifted(header.metadata):
+        return MessageRole.USER
     if header.kind == BlockKind.TOOL_RESULT:
         return MessageRole.TOOL
     if header.kind in _MODEL_KINDS:

@@ -46,6 +46,7 @@ from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.tools.drift import resume_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DATA_FOLDER, LOG_FILE
@@ -299,9 +300,13 @@ async def _open_kernel(
         socket = settings.data / SOCKET_FILE
         server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
         stack.push_async_callback(server.close)
-        looking = asyncio.create_task(models.look(), name="local models")
-        looking.add_done_callback(report_failure)
-        stack.callback(looking.cancel)
+        for work, name in (
+            (models.look(), "local models"),
+            (resume_drifts(kernel), "drifts that were staged"),
+        ):
+            task = asyncio.create_task(work, name=name)
+            task.add_done_callback(report_failure)
+            stack.callback(task.cancel)
         yield kernel, server, turns
 
 

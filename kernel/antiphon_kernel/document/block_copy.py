@@ -47,13 +47,9 @@ class BlockCopier:
         if text is not None:
             place = (BLOCKS, header.id)
             return self._writer.write(place, encoded_header(header), (CONTENT, text))
-        target, content = self._target(), self._source.container(block)
-        container: Container | None = _copied(content)
+        target = self._target()
         with target.transaction("copy") as transaction:
-            schema = self._source.schema(block)
-            target.create_block(header, schema=schema, container=container)
-            if content is not None and container is not None:
-                _copy_items(content, container)
+            copy_block(self._source, block, target, header, text)
         target.close()
         assert transaction.update is not None, "a block is new"
         self._writer.take(transaction.update)
@@ -72,6 +68,24 @@ class BlockCopier:
 
     def _target(self) -> Document:
         return Document.continued(self._client, self._writer.clock)
+
+
+def copy_block(
+    source: Document, block: str, target: Document, header: BlockHeader, text: str | None
+) -> None:
+    """Add a block under `header` with the content of `block`, within a transaction.
+
+    Args:
+        text: as `BlockCopier.copy` takes it.
+    """
+    if text is not None:
+        target.create_block(header, text)
+        return
+    content = source.container(block)
+    container: Container | None = _copied(content)
+    target.create_block(header, schema=source.schema(block), container=container)
+    if content is not None and container is not None:
+        _copy_items(content, container)
 
 
 def _copied(value: Any) -> Any:

@@ -1,27 +1,39 @@
-"""Git, run as a program: what it ignores, what it says of files, what HEAD holds.
+"""Git, run as a program: what it ignores, what it says of files, what HEAD holds; commits.
 
-Nothing here writes, and no hook, pager or prompt runs: the environment is fixed, and the index is
-not even refreshed on disk.
+Only a commit writes, and is made as the user of this machine makes one, with hooks. For everything
+else no hook, pager or prompt runs: the environment is fixed, and the index is not even refreshed on
+disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from antiphon_kernel.shell import run_shell
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.project_paths import ProjectPath
 
 _SECONDS: Final = 30.0
 """How long one call may take."""
 
+_COMMIT_SECONDS: Final = 600.0
+"""How long a commit may take, with its hooks."""
+
+_SAID: Final = 2_000
+"""Code points at the end of what a failed commit has printed that are told."""
+
+_EXACTLY: Final = ("--no-pager", "--literal-pathspecs")
+
 _OPTIONS: Final = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.quotePath=false", "--no-pager", "--literal-pathspecs"),
+    *("-c", "core.quotePath=false", *_EXACTLY),
 )
 
 _UNDER_WAY: Final = (
@@ -77,6 +89,40 @@ class Git:
     async def head(self, path: ProjectPath) -> bytes | None:
         """Return the bytes of a file at HEAD; None if it is not there."""
         return await self._run("cat-file", "blob", f"HEAD:./{'/'.join(path.names)}")
+
+    async def commit(self, paths: Sequence[ProjectPath], message: str) -> str:
+        """Commit these files as they are on disk, and nothing else that is staged; hooks run.
+
+        Returns the id of the commit.
+
+        Raises:
+            AntiphonError: invalid_params, saying why there is none; the index is as it was then.
+        """
+        if await self.folder() is None:
+            raise invalid_params("the project is in no repository of git, or there is no git.")
+        if (name := await self.operation()) is not None:
+            raise invalid_params(f"git has not finished what it is doing ({name}).")
+        names = ["/".join(one.names) for one in paths]
+        known = _paths(await self._run("ls-files", "-z", "--cached", "--", *names) or b"")
+        git = f"git {shlex.join(_EXACTLY)}"
+        commit = f"{git} commit -q -m {shlex.quote(message)} --only -- {shlex.join(names)}"
+        if new := shlex.join(one for one in names if one not in known):
+            forget = f"{git} rm -q --cached --ignore-unmatch -- {new}"
+            commit = f"{git} add -N -- {new} && {commit} || {{ {forget}; false; }}"
+        said, code = list[str](), 1
+
+        async def hear(output: str) -> None:
+            said.append(output)
+
+        try:
+            async with asyncio.timeout(_COMMIT_SECONDS):
+                command = f"unset $(git rev-parse --local-env-vars); {commit}"
+                code = await run_shell(command, self._project, hear)
+        except TimeoutError:
+            said.append(f"nothing for {_COMMIT_SECONDS:.0f} seconds, and was ended.")
+        if code:
+            raise invalid_params(f"git says: {''.join(said).strip()[-_SAID:]}")
+        return os.fsdecode(await self._run("rev-parse", "HEAD") or b"").strip()
 
     async def _run(self, *arguments: str) -> bytes | None:
         """Return the output of git; None if it fails, or is not here."""

@@ -39,6 +39,7 @@ from antiphon_kernel.layout.text_forms import (
     SourceError,
     budget_text,
     change_text,
+    drift_text,
     item_text,
     normal_path,
     normal_url,

@@ -21,7 +21,8 @@ from antiphon_kernel.layout.paths import (
     tool_call_id,
     turn_id,
 )
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, stands_for_earlier
+from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE, stands_for_earlier
+from antiphon_kernel.types.drift import drift_origin, is_drifted
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.memory import LazyFields
@@ -53,6 +54,7 @@ class LayoutBlock(NamedTuple):
     status: Status | str = Status.DONE
     parent: str | None = None
     """Id of the block it answers."""
+    drift_kind: str | None = None
     excluded: bool = False
     tool_name: str | None = None
     tool_call_id: str | None = None
@@ -77,11 +79,16 @@ class LayoutBlock(NamedTuple):
 
     @property
     def is_call(self) -> bool:
-        return self.kind == BlockKind.TOOL_CALL
+        return self.kind == BlockKind.TOOL_CALL and not is_drifted(self.metadata)
 
     @property
     def is_result(self) -> bool:
-        return self.kind == BlockKind.TOOL_RESULT
+        return self.kind == BlockKind.TOOL_RESULT and not is_drifted(self.metadata)
+
+    @property
+    def is_drift(self) -> bool:
+        """Return whether it is a drift, or part of one."""
+        return self.kind == BlockKind.DRIFT or is_drifted(self.metadata)
 
     @property
     def is_summary(self) -> bool:
@@ -90,7 +97,10 @@ class LayoutBlock(NamedTuple):
 
     @property
     def begins_turn(self) -> bool:
-        """Return whether it is a submission, or a prompt of the kernel's own."""
+        """Return whether it is a submission, a prompt of the kernel's, or a drift that wakes."""
+        if self.is_drift:
+            origin = drift_origin(self.metadata) if self.is_finished else None
+            return origin is not None and origin.wakes
         return (
             (
                 self.role == Role.USER
@@ -172,14 +182,18 @@ class LayoutTurn(LazyFields):
     whole: LayoutTurn | None = field(default=None, repr=False, compare=False)
     """The turn of which these items are all that is read; None if it is whole, or cut."""
     authors: tuple[BlockAuthor, ...] = field(init=False, repr=False, compare=False)
-    """The authors of its items but summaries, each once."""
+    """The authors of its items but summaries and drifts, each once."""
     summary: LayoutItem | None = field(init=False, repr=False, compare=False)
     """Its last summary from which models may read; None if it has none."""
     parents_elsewhere: frozenset[str] = field(init=False, repr=False, compare=False)
     """Ids of the blocks that its own answer and that are not in it."""
 
     def _make_authors(self) -> tuple[BlockAuthor, ...]:
-        blocks = [item.block for item in self.items if item.type is not ItemType.SUMMARY]
+        blocks = [
+            item.block
+            for item in self.items
+            if item.type is not ItemType.SUMMARY and not item.block.is_drift
+        ]
         return tuple({block.author.id: block.author for block in blocks}.values())
 
     def _make_summary(self) -> LayoutItem | None:
@@ -330,11 +344,18 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
     by_id = {block.id: block for block in collected.blocks}
     first: list[LayoutItem] = []
     progress: list[LayoutBlock] = []
-    results: dict[str, list[LayoutBlock]] = {}
+    behind: dict[str, list[LayoutBlock]] = {}
+    """Results of each call, and what came with each drift."""
+    drifts: dict[str, str] = {}
+    for block in collected.blocks:
+        if block.kind == BlockKind.DRIFT and (origin := drift_origin(block.metadata)) is not None:
+            drifts[origin.id] = block.id
     for block in collected.blocks:
         if block is prompt:
             path = ArtifactPath(turn, "user.prompt")
             first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
+        elif is_drifted(block.metadata) and block.metadata[DRIFT] in drifts:
+            behind.setdefault(drifts[block.metadata[DRIFT]], []).append(block)
         elif (
             prompt is not None
             and block.kind == BlockKind.FILE
@@ -345,14 +366,16 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
             path_of_file = FilePath(turn, "user.attachments", name)
             first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path_of_file))
         elif block.is_result and (call := by_id.get(block.parent or "")) and call.is_call:
-            results.setdefault(call.id, []).append(block)
+            behind.setdefault(call.id, []).append(block)
         else:
             progress.append(block)
-    return first + _in_rounds(turn, progress, results)
+    drifted = behind.get(prompt.id, ()) if prompt is not None else ()
+    first += [_contribution(turn, one)._replace(type=ItemType.USER_ATTACHMENT) for one in drifted]
+    return first + _in_rounds(turn, progress, behind)
 
 
 def _in_rounds(
-    turn: str, progress: Iterable[LayoutBlock], results: Mapping[str, Sequence[LayoutBlock]]
+    turn: str, progress: Iterable[LayoutBlock], behind: Mapping[str, Sequence[LayoutBlock]]
 ) -> list[LayoutItem]:
     items: list[LayoutItem] = []
     open_texts: dict[str, list[int]] = {}
@@ -364,7 +387,7 @@ def _in_rounds(
             path: BlockPath = CallPath(turn, call, "call")
             tool = block.tool_name
             items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call, tool))
-            for result in results.get(block.id, ()):
+            for result in behind.get(block.id, ()):
                 path = CallPath(turn, call, "result")
                 if result.file is not None and not is_path(result.file):
                     path = FilePath(turn, "files", result.file)
@@ -374,6 +397,7 @@ def _in_rounds(
             if item.round is not None:
                 open_texts.setdefault(block.author.id, []).append(len(items))
             items.append(item)
+            items += [_contribution(turn, one) for one in behind.get(block.id, ())]
     return items
 
 
@@ -385,6 +409,8 @@ def _contribution(turn: str, block: LayoutBlock, call: str | None = None) -> Lay
     """
     name: ArtifactName
     match block.kind, block.role:
+        case _ if block.is_drift:
+            kind, name = ItemType.DRIFT, "drift"
         case BlockKind.TEXT, Role.SYSTEM if block.metadata.get("type") == SUMMARY_TYPE:
             return LayoutItem(ItemType.SUMMARY, turn, block, SummaryPath(turn))
         case BlockKind.FILE, _ if block.file:
@@ -401,13 +427,13 @@ def _contribution(turn: str, block: LayoutBlock, call: str | None = None) -> Lay
             kind, name = ItemType.SYSTEM_MESSAGE, "system.message"
         case BlockKind.ERROR, _:
             kind, name = ItemType.ASSISTANT_ERROR, "assistant.error"
-        case BlockKind.DRIFT, _:
-            kind, name = ItemType.DRIFT, "drift"
         case _:
             kind, name = ItemType.OTHER, "block"
     is_said = kind in (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING)
     made_in = (call or f"{turn}.{block.author.id}") if is_said else None
-    return LayoutItem(kind, turn, block, ArtifactPath(turn, name, call), made_in)
+    # It is older than the drift that it came with, and another one may bring an older one yet.
+    suffix = block_hash(block.id) if is_drifted(block.metadata) else None
+    return LayoutItem(kind, turn, block, ArtifactPath(turn, name, call, suffix), made_in)
 
 
 def _arranged(collected: _TurnBlocks) -> LayoutTurn:

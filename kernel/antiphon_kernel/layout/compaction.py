@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Final
 
 from antiphon_kernel.layout.arrange import ItemType, LayoutItem, group_indices
+from antiphon_kernel.types.drift import is_drifted
 
 KEEP_SHARE: Final = 0.7
 """Part of the budget that is kept, about."""
@@ -270,6 +271,7 @@ class _Stream:
         return (
             before.type not in _OPENING
             and item.type not in _OPENING
+            and not is_drifted(item.block.metadata)
             and not (
                 is_same_round
                 and (item.is_exchange or before.is_exchange or before.type in _LEADING)

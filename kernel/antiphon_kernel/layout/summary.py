@@ -19,7 +19,7 @@ from antiphon_kernel.layout.compaction import (
 )
 from antiphon_kernel.layout.paths import SummaryPath, rename_derived
 from antiphon_kernel.layout.reading import file_tokens
-from antiphon_kernel.layout.text_forms import LayoutReader, item_text
+from antiphon_kernel.layout.text_forms import LayoutReader, drift_title, item_text
 from antiphon_kernel.layout.visible import visible
 from antiphon_kernel.messages import MESSAGE_COST, estimate_text
 from antiphon_kernel.text.lines import line_count
@@ -262,6 +262,11 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
     for item in turn:
         tool = item.block.tool_name or "tool"
         match item.type:
+            case ItemType.USER_PROMPT | ItemType.USER_ATTACHMENT | ItemType.DRIFT if (
+                item.block.is_drift
+            ):
+                said = f"{drift_title(item.block)} {item.block.text}"
+                lines.append(f"- {excerpt(said, detail.answered)}")
             case ItemType.TOOL_CALL if detail.arguments is not None:
                 arguments = json.dumps(thaw(item.block.parameters), ensure_ascii=False)
                 said = arguments if item.block.parameters else item.block.text

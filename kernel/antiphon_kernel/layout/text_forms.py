@@ -20,7 +20,8 @@ from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutBlock, Layout
 from antiphon_kernel.layout.paths import BlockPath, SourcesPath, is_path
 from antiphon_kernel.messages import JOIN
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import PrincipalKind, Role
+from antiphon_kernel.types.drift import drift_origin, is_drifted
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.media_types import PLAIN_TEXT, is_text_type
@@ -105,12 +106,17 @@ def item_text(item: LayoutItem, reader: LayoutReader) -> str:
             reader.wrote(item.block)
             or not item.is_block
             or item.type in _SPOKEN
+            or item.block.is_drift
             or author.kind in (PrincipalKind.SYSTEM, PrincipalKind.SHELL)
             or (author.kind == PrincipalKind.HUMAN and not reader.names_people)
         )
         said = BETWEEN.join(_parts(item, reader))
         return said if is_clear else f"[{author.name}] {said}"
-    if not item.is_block or not item.block.text.strip():
+    if not item.is_block:
+        return ""
+    if item.block.is_drift:  # on lines of its own, whatever is between it and the next text
+        return f"\n{drift_text(item.block)}\n"
+    if not item.block.text.strip():
         return ""
     is_named = not reader.wrote(item.block) and (
         author.kind == PrincipalKind.MODEL
@@ -124,6 +130,10 @@ def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
     if item.type is ItemType.TURN_HEADER:
         return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
     text = _MARK.sub(r"\\\g<0>", block.text.rstrip("\n"))
+    if block.is_drift:
+        said = "\n".join([f"{drift_title(block)}\n[path: {item.path}]", *_file_tags(block)])
+        text = shortened(text, item.path) if block.kind == BlockKind.TOOL_RESULT else text
+        return [f"{said}\n{text}" if text.strip() else said]
     match item.type:
         case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION:
             return [f"[{reader.speaker(block)} say]: {text}"]
@@ -152,8 +162,6 @@ def _title(item: LayoutItem) -> str:
             return "[USER MESSAGE]"
         case ItemType.FILE, _:
             return f"[FILE] {_line(item.block.file or '')}"
-        case ItemType.DRIFT, _:
-            return "[DRIFT]"
         case _:
             return "[BLOCK]"
 
@@ -167,12 +175,57 @@ def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
     lines.append(f"[path: {item.path}]")
     lines.append(f"[physical_path: {item.turn}/attachments/{str(item.path).partition('/')[2]}]")
     head = "\n".join(lines)
-    if block.media_type is not None and not is_text_type(block.media_type):
-        # As many characters as the bytes have in base64, without its padding.
-        size = -(-(block.blob_bytes or 0) * 4 // 3)
-        tag = "image" if block.media_type.startswith("image/") else "document"
-        return [head, f"<{tag} media_type={block.media_type} b64_len={size}>"]
+    if tags := _file_tags(block):
+        return [head, *tags]
     return [head, text] if text else [head]
+
+
+def _file_tags(block: LayoutBlock) -> list[str]:
+    """Return what stands for the image or document that a block holds, if it holds one."""
+    if block.media_type is None or is_text_type(block.media_type):
+        return []
+    # As many characters as the bytes have in base64, without its padding.
+    size = -(-(block.blob_bytes or 0) * 4 // 3)
+    tag = "image" if block.media_type.startswith("image/") else "document"
+    return [f"<{tag} media_type={block.media_type} b64_len={size}>"]
+
+
+_TOLD: Final = (BlockKind.DRIFT, BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT)
+"""Kinds of what is read of a drift though it has no text."""
+
+
+def drift_text(block: LayoutBlock) -> str:
+    """Return a drift, or a part of one, as it is said without paths; empty if it says nothing."""
+    text = block.text.rstrip("\n")
+    if text.strip():
+        return f"{drift_title(block)}\n{text}"
+    return drift_title(block) if block.kind in _TOLD or block.file else ""
+
+
+def drift_title(block: LayoutBlock) -> str:
+    """Return the line that says where a drift came from, or what a part of it is."""
+    if not is_drifted(block.metadata):
+        origin = drift_origin(block.metadata)
+        if origin is None:
+            return "[DRIFT]"
+        label, by = _line(origin.label), _line(origin.by)
+        kind = block.drift_kind or "drift"
+        return f"[DRIFT] {kind} from {label}, version {origin.version}, by {by}"
+    match block.kind:
+        case BlockKind.TEXT:
+            what = "say"
+        case BlockKind.THINKING:
+            what = "think"
+        case BlockKind.TOOL_CALL:
+            what = f"call {_line(block.tool_name or 'tool')}"
+        case BlockKind.TOOL_RESULT:
+            code = f", exit code {block.exit_code}" if block.exit_code else ""
+            what = f"result of {_line(block.tool_name or 'tool')}{code}"
+        case BlockKind.FILE:
+            what = f"file {_line(block.file or '')}"
+        case _:
+            what = str(block.kind)
+    return f"[DRIFT] {block.author.name} {what}"
 
 
 def shortened(text: str, path: BlockPath | None) -> str:

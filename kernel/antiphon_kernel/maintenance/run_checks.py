@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -32,7 +32,7 @@ from antiphon_kernel.storage import (
     CorruptContextError,
     Database,
     Indexed,
-    InheritedRun,
+    InheritedText,
     JournalReader,
     Records,
     SearchTable,
@@ -42,6 +42,7 @@ from antiphon_kernel.storage import (
     versions_of,
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, ContextKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
@@ -291,7 +292,7 @@ def check_document(document: Document, report: ContextReport) -> None:
         said = header.metadata
         if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
             report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
-        if header.kind != BlockKind.TOOL_RESULT:
+        if header.kind != BlockKind.TOOL_RESULT or is_drifted(said):
             continue
         if header.parent is None or header.parent not in document:
             report.find(Check.ANSWERS, f"the tool result {block} answers no call")
@@ -374,8 +375,6 @@ def difference(one: Document, other: Document) -> str | None:
     return None
 
 
-Inherited = Mapping[int, Mapping[str | None, Sequence[InheritedRun]]]
-
 _TEXTS: Final = 200
 """Texts read at once."""
 
@@ -416,32 +415,34 @@ def check_restored(
                 break
 
 
-async def read_authors(database: Database, row: ContextRow, report: ContextReport) -> Inherited:
+async def read_authors(
+    database: Database, row: ContextRow, report: ContextReport
+) -> list[InheritedText]:
     """Return the authors of a context's copied texts; none if unreadable, which is a finding."""
     try:
         return await JournalReader(database).inherited(row)
     except CorruptContextError as error:
         report.find(Check.INHERITED, error.what)
-        return {}
+        return []
 
 
 async def check_authors(
-    database: Database, inherited: Inherited, replay: TransactionReplay
+    database: Database, inherited: Iterable[InheritedText], replay: TransactionReplay
 ) -> None:
-    """Each copied text is somebody's from its beginning to its end."""
+    """Each text that a block was copied with is somebody's from its beginning to its end."""
     known = {row[0] for row in await database.select("SELECT id FROM principals")}
-    for number, texts in inherited.items():
-        block = replay.numbers.get(number)
-        for section, runs in texts.items():
-            length = replay.copied.get((number, section))
-            at = 0
-            for run in runs:
-                if run.start != at or run.end <= run.start or run.principal not in known:
-                    break
-                at = run.end
-            if block is None or length is None or at != length:
-                what = f"the authors of the text that block {block or number} was copied with"
-                replay.report.find(Check.INHERITED, f"{what} do not add up to it")
+    for text in inherited:
+        block = replay.numbers.get(text.block)
+        length = replay.copied.get((text.block, text.section))
+        at = 0
+        for run in text.runs:
+            if run.start != at or run.end <= run.start or run.principal not in known:
+                break
+            at = run.end
+        ends = length if text.version == 1 else at
+        if block is None or ends is None or at != ends:
+            what = f"the authors of the text that block {block or text.block} was copied with"
+            replay.report.find(Check.INHERITED, f"{what} do not add up to it")
 
 
 async def check_origin(database: Database, row: ContextRow, report: ContextReport) -> None:
@@ -639,7 +640,10 @@ async def _check_context(database: Database, row: ContextRow) -> ContextReport:
     snapshot = await _snapshot(database, row, report)
     revived = await read_restored(database, row, report)
     inherited = await read_authors(database, row, report)
-    replay = TransactionReplay(report, owners, numbers, watched=revived, copies=inherited)
+    copies: dict[int, list[str | None]] = {}
+    for one in inherited:
+        copies.setdefault(one.block, []).append(one.section)
+    replay = TransactionReplay(report, owners, numbers, watched=revived, copies=copies)
     whole = await _replay(database, row, replay, snapshot)
     document = replay.document
     report.blocks = len(document)

@@ -34,6 +34,7 @@ from antiphon_kernel.storage.rows import (
     Commit,
     ContextRow,
     Cut,
+    DriftRow,
     FileRow,
     ForkOrigin,
     InheritedRun,

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import BlockRow, Commit, FileRow, SessionRow
+from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
 from antiphon_kernel.yjs.restored_ids import encode_restored
@@ -95,6 +95,15 @@ def file_rows(files: Iterable[FileRow]) -> Statement:
     ]
 
 
+def drift_rows(drifts: Iterable[DriftRow]) -> Statement:
+    """Return the statement that puts rows of drifts in the place of those before."""
+    sql = (
+        "INSERT OR REPLACE INTO drifts VALUES"
+        " (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?), ?, ?, ?, ?, ?, ?)"
+    )
+    return sql, [astuple(one) for one in drifts]
+
+
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     yield (
         "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
@@ -117,12 +126,13 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
         ],
     )
     yield (
-        "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?, ?)",
         [
             (
                 one.context.number,
                 text.block,
                 text.section or "",
+                text.version,
                 RECORD_FORMAT,
                 json.dumps(text.runs),
             )
@@ -131,6 +141,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
         ],
     )
     yield file_rows(one.file for one in group if one.file is not None)
+    yield drift_rows(one.drift for one in group if one.drift is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)
 

@@ -12,7 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.storage.commit_rows import commit_rows, file_rows, session_rows
+from antiphon_kernel.storage.commit_rows import (
+    commit_rows,
+    drift_rows,
+    file_rows,
+    session_rows,
+)
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
@@ -20,6 +25,7 @@ from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
     ContextRow,
+    DriftRow,
     FileRow,
     SessionRow,
     StoredContext,
@@ -146,6 +152,11 @@ class Journal(JournalReader):
     async def write_file(self, file: FileRow) -> None:
         """Store what is known of a file, when its block does not change with it."""
         await self._database.write([file_rows([file])])
+
+    async def write_drift(self, drift: DriftRow) -> None:
+        """Store a drift, when no context changes with it."""
+        self.refuse_if_broken()
+        await self._database.write([drift_rows([drift])])
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""

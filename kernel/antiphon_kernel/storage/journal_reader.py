@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
@@ -12,15 +13,17 @@ from antiphon_kernel.storage.rows import (
     Blob,
     ChangeRow,
     ContextRow,
+    DriftRow,
     FileRow,
     ForkOrigin,
     InheritedRun,
+    InheritedText,
     SessionRow,
     StoredOp,
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
-from antiphon_kernel.types.enums import ContextKind, PrincipalKind
+from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
@@ -99,6 +102,15 @@ class JournalReader:
     async def files(self) -> list[FileRow]:
         """Return the files of the project that are contexts."""
         return [FileRow(*row) for row in await self._database.select("SELECT * FROM files", ())]
+
+    async def drifts(self) -> list[DriftRow]:
+        """Return every drift, oldest first."""
+        sql = (
+            "SELECT d.id, d.kind, source, version, target, p.id, time, state, seq, block, request,"
+            " outcome FROM drifts d JOIN principals p ON p.number = d.principal ORDER BY time, d.id"
+        )
+        rows = [DriftRow(*row) for row in await self._database.select(sql)]
+        return [replace(row, kind=DriftKind(row.kind), state=DriftState(row.state)) for row in rows]
 
     async def source(self, origin: ForkOrigin) -> ContextRow:
         """The context that a fork was made of."""
@@ -282,27 +294,23 @@ class JournalReader:
 
     async def inherited(
         self, context: ContextRow, blocks: Collection[int] | None = None
-    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
-        """The runs of each text of the copies in a context, or of the blocks with these numbers.
-
-        The keys are the number of the block, then the path of the section, None for a content that
-        is one text.
-        """
-        sql = "SELECT block, section, format, runs FROM inherited_blame WHERE context = ?"
+    ) -> list[InheritedText]:
+        """Authors of what was copied into a context, or into the blocks with these numbers."""
+        sql = "SELECT block, section, version, format, runs FROM inherited_blame WHERE context = ?"
         values: list[object] = [context.number]
         if blocks is not None:
             sql += " AND block IN (SELECT value FROM json_each(?))"
             values.append(json.dumps([*blocks]))
-        found: dict[int, dict[str | None, list[InheritedRun]]] = {}
-        for number, section, format_, runs in await self._database.select(sql, values):
+        found: list[InheritedText] = []
+        for number, section, version, format_, runs in await self._database.select(sql, values):
             try:
                 if format_ not in READABLE_FORMATS:
                     raise ValueError(f"it has the format {format_!r}")
-                read = [InheritedRun(*run) for run in json.loads(runs)]
+                read = tuple(InheritedRun(*run) for run in json.loads(runs))
             except (ValueError, TypeError) as error:
                 what = f"the record of who wrote block {number} cannot be read ({error})"
                 raise CorruptContextError(context, what) from error
-            found.setdefault(number, {})[section or None] = read
+            found.append(InheritedText(number, section or None, read, version))
         return found
 
 

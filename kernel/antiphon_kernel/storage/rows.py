@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from antiphon_kernel.types.enums import ContextKind
+from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.yjs.restored_ids import RestoredRange
@@ -69,6 +69,33 @@ class FileRow:
     """Of a conflict: the text on disk, compressed."""
 
 
+@dataclass(frozen=True, slots=True)
+class DriftRow:
+    """What goes from one context to another, from being asked for to its end."""
+
+    id: str
+    kind: DriftKind
+    source: int
+    """The number of the context that it comes from."""
+    version: int
+    """The version of the source that is read."""
+    target: int
+    """The number of the context that it goes to."""
+    principal: str
+    """Id of whoever asked for it."""
+    time: int
+    """When, in milliseconds."""
+    state: DriftState = DriftState.STAGED
+    seq: int = 0
+    """The version of the target that brought it; 0 if none has."""
+    block: str = ""
+    """Id of its block of kind drift; empty as long as there is none."""
+    request: str = ""
+    """What was asked for, as JSON, until it is delivered."""
+    outcome: str = ""
+    """Why it was not delivered, or not yet."""
+
+
 class SessionRow(NamedTuple):
     """Somebody's connection: its id, its principal's, how and when (milliseconds) it began."""
 
@@ -127,6 +154,8 @@ class InheritedRun(NamedTuple):
     version: int
     """Of the original block."""
     time: int
+    block: str | None = None
+    """Id of the original block, if this kernel has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +166,9 @@ class InheritedText:
     """The number of the copy."""
     section: str | None
     runs: tuple[InheritedRun, ...]
+    """Of what was copied, in the order of the text."""
+    version: int = 1
+    """The version of the block that it came with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +254,8 @@ class Commit(NamedTuple):
     """Bytes that its blocks name; those that are there already are not written again."""
     file: FileRow | None = None
     """Facts about the file from now on, in a context that is one."""
+    drift: DriftRow | None = None
+    """The drift that it delivers, takes back or brings again."""
     snapshot: Snapshot | None = None
     """The context as this transaction leaves it."""
     generation: int = 0
@@ -238,6 +272,7 @@ class Commit(NamedTuple):
             self.update,
             self.unit,
             self.revivals,
+            self.inherited,
         )
 
 
@@ -254,6 +289,8 @@ class StoredOp:
     update: bytes
     unit: int | None = None
     revivals: tuple[RestoredRange, ...] = ()
+    inherited: tuple[InheritedText, ...] = ()
+    """Authors of what it copies, if it has just been committed; else they are read apart."""
 
 
 B = TypeVar("B", int, str)

@@ -220,4 +220,38 @@ CREATE TABLE files (
 """
 
 
-JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES,))
+# Authors of what was written elsewhere, by the version of the block that brought it.
+_DRIFTS: Final = """
+CREATE TABLE inherited_authors (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    block INTEGER NOT NULL,
+    section TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    format INTEGER NOT NULL,
+    runs TEXT NOT NULL,
+    PRIMARY KEY (context, block, section, version)
+) WITHOUT ROWID;
+
+INSERT INTO inherited_authors SELECT context, block, section, 1, format, runs FROM inherited_blame;
+
+DROP TABLE inherited_blame;
+ALTER TABLE inherited_authors RENAME TO inherited_blame;
+
+CREATE TABLE drifts (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    source INTEGER NOT NULL REFERENCES contexts (number),
+    version INTEGER NOT NULL,
+    target INTEGER NOT NULL REFERENCES contexts (number),
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    time INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    block TEXT NOT NULL,
+    request TEXT NOT NULL,
+    outcome TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS))

@@ -8,7 +8,7 @@ made is made once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -29,7 +29,7 @@ _NEAR: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines `start` to `end` (exclusive) of a text, and what they say, newlines included."""
+    """Lines (or code points) `start` to `end` of a text, exclusive, and what they say."""
 
     start: int
     end: int
@@ -107,15 +107,7 @@ def resolve(merged: Merged, resolutions: Mapping[int, Resolution | str]) -> Merg
     Raises:
         AntiphonError: invalid_params if there is no such conflict.
     """
-    for index in resolutions:
-        if not 0 <= index < len(merged.conflicts):
-            raise invalid_params(
-                f"There is no conflict {quote(index)}: the merge has {len(merged.conflicts)},"
-                " counted from 0; look at them again.",
-                field="conflict",
-                found=index,
-                limit=len(merged.conflicts),
-            )
+    check_conflicts(resolutions, len(merged.conflicts))
     lines = LINE.findall(merged.text)
     result: list[str] = []
     left: list[Conflict] = []
@@ -132,6 +124,23 @@ def resolve(merged: Merged, resolutions: Mapping[int, Resolution | str]) -> Merg
         at = conflict.merged.end
     _append(result, "".join(lines[at:]))
     return Merged("".join(result), tuple(left))
+
+
+def check_conflicts(indices: Iterable[int], count: int) -> None:
+    """Check that a merge with `count` conflicts has these.
+
+    Raises:
+        AntiphonError: invalid_params if not.
+    """
+    for index in indices:
+        if not 0 <= index < count:
+            raise invalid_params(
+                f"There is no conflict {quote(index)}: the merge has {count}, counted from 0;"
+                " look at them again.",
+                field="conflict",
+                found=index,
+                limit=count,
+            )
 
 
 def settled_base(theirs: str, conflicts: Sequence[Conflict]) -> str:

@@ -102,6 +102,26 @@ def apply_splices(text: str, splices: Iterable[TextSplice]) -> str:
     return text
 
 
+def as_script(splices: Iterable[TextSplice]) -> list[TextSplice]:
+    """Sequential splices of rising places as a script: each offset counts in the text before."""
+    script = []
+    drift = 0
+    for one in splices:
+        script.append(TextSplice(one.offset - drift, one.deleted, one.inserted))
+        drift += len(one.inserted) - one.deleted
+    return script
+
+
+def apply_script(text: str, script: Iterable[TextSplice]) -> str:
+    """Return what the splices of a script make of a text."""
+    parts: list[str] = []
+    at = 0
+    for one in script:
+        parts += text[at : one.offset], one.inserted
+        at = one.offset + one.deleted
+    return "".join([*parts, text[at:]])
+
+
 def plan_difference(before: str, after: str) -> list[TextSplice]:
     """The sequential splices that make `before` into `after`."""
     if before == after:

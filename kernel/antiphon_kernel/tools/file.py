@@ -22,6 +22,7 @@ from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.tools._common import BlockResult, check_version, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.project_files import too_large
+from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
@@ -201,9 +202,7 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
         check_version(file.context, file.block, params.version)
         other = (await file.context.history(file.block)).text(None, params.version)
     elif params.against is Against.HEAD:
-        data = await call.kernel.files.git.head(file.path)
-        read = decode(data) if data is not None else None
-        other = read.text if isinstance(read, Decoded) else ""
+        other = await head_text(call, file.path)
     else:
         other = await file.disk_text()
         conflicts = [ConflictInfo.of(one, one.ours) for one in (await file.conflicts()).conflicts]
@@ -214,6 +213,13 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
         diff=unified_diff(other, now.text, file.path.shown),
         conflicts=conflicts,
     )
+
+
+async def head_text(call: Call, path: ProjectPath) -> str:
+    """Return the text that a file has at HEAD; empty if it has none there."""
+    data = await call.kernel.files.git.head(path)
+    read = decode(data) if data is not None else None
+    return read.text if isinstance(read, Decoded) else ""
 
 
 class ResolveParams(FileParams):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -131,7 +131,7 @@ async def edit_file(call: Call, params: FileEditParams) -> ChangedFile:
         raise invalid_params(
             "Say what is to be replaced: old_text, or start_line and end_line.", field="old_text"
         )
-    planned = _PlannedFile(params.path, file, splices)
+    planned = PlannedFile(params.path, file, splices)
     if params.dry_run:
         return planned.shown()
     (changed,) = await _carry_out(call, [planned], "edit")
@@ -225,24 +225,12 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
     planned = _plan_parts(parts, known)
     if params.dry_run:
         return FilePatchResult(files=[one.shown() for one in planned])
-    call.kernel.contexts.guard.check_writer(call.actor)
-    made: list[OpenFile] = []
-    try:
-        for part in parts:
-            if part.creates:
-                known[part.path] = await files.create(part.path)
-                made.append(known[part.path])
-        changed = await _carry_out(call, _plan_parts(parts, known), "apply_patch")
-    except AntiphonError:
-        for file in made:
-            await files.take_back(file)
-        raise
-    for file in made:
-        await file.save()
-    return FilePatchResult(files=changed)
+    new = [part.path for part in parts if part.creates]
+    plan = partial(_plan_parts, parts)
+    return FilePatchResult(files=await change_files(call, known, new, plan, "apply_patch"))
 
 
-class _PlannedFile(NamedTuple):
+class PlannedFile(NamedTuple):
     """A file, and the change of it for which nothing has been done yet."""
 
     path: str
@@ -263,8 +251,8 @@ class _PlannedFile(NamedTuple):
         )
 
 
-def _plan_parts(parts: Sequence[FilePatch], files: Mapping[str, OpenFile]) -> list[_PlannedFile]:
-    planned: list[_PlannedFile] = []
+def _plan_parts(parts: Sequence[FilePatch], files: Mapping[str, OpenFile]) -> list[PlannedFile]:
+    planned: list[PlannedFile] = []
     for part in parts:
         file = files.get(part.path)
         try:
@@ -272,12 +260,42 @@ def _plan_parts(parts: Sequence[FilePatch], files: Mapping[str, OpenFile]) -> li
         except AntiphonError as error:
             error.message = f"{part.path}: {error.message}"
             raise
-        planned.append(_PlannedFile(part.path, file, splices))
+        planned.append(PlannedFile(part.path, file, splices))
     return planned
 
 
+async def change_files(
+    call: Call,
+    known: dict[str, OpenFile],
+    new: Iterable[str],
+    plan: Callable[[Mapping[str, OpenFile]], Sequence[PlannedFile]],
+    operation: str,
+) -> list[ChangedFile]:
+    """Change files as planned, all of them or none; they are in the journal when it returns.
+
+    Args:
+        known: those that are there, by path; those that are made come into it.
+        new: paths of those that are made.
+        plan: called when all of them are there, with nothing between it and the changes.
+    """
+    call.kernel.contexts.guard.check_writer(call.actor)
+    files, made = call.kernel.files, list[OpenFile]()
+    try:
+        for path in new:
+            known[path] = await files.create(path)
+            made.append(known[path])
+        changed = await _carry_out(call, plan(known), operation)
+    except AntiphonError:
+        for file in made:
+            await files.take_back(file)
+        raise
+    for file in made:
+        await file.save()
+    return changed
+
+
 async def _carry_out(
-    call: Call, planned: Sequence[_PlannedFile], operation: str
+    call: Call, planned: Sequence[PlannedFile], operation: str
 ) -> list[ChangedFile]:
     """Make planned changes with nothing in between; they are in the journal when it returns."""
     files = [(one.file, one.splices) for one in planned if one.file is not None]

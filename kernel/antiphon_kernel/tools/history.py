@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import accumulate
 
 from pydantic import Field
@@ -19,6 +19,7 @@ from antiphon_kernel.storage import UndoKey, UndoRow
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.tools._common import WriteResult, check_text, check_version, wait_persisted
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import Permission
@@ -277,11 +278,18 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
             f"There is nothing of {whose.username} to {turn} in {where}.",
             username=whose.username,
         )
-    row, plan, history = found
-    removed, restored = map(TextSize.of, history.undo_texts(row.unit, turn))
+    row, plan, histories = found
+    texts = [one.undo_texts(row.unit, turn) for one in histories]
+    removed, restored = map(TextSize.of, map("".join, zip(*texts, strict=True)))
     undone, versions, seq = [row.block], dict[str, int](), context.seq
     if not params.preview:
-        written = context.apply_undo(call.actor, row, plan)
+        blocks, drift = [one.block for one in histories], None
+        if row.kind == UndoKind.DRIFT:
+            state = DriftState.UNDONE if turn is UndoDirection.UNDO else DriftState.DELIVERED
+            drift = call.kernel.drifts.of_unit(context.row, row.unit)
+            drift = replace(drift, state=state)
+            call.kernel.drifts.know(drift)
+        written = context.apply_undo(call.actor, row, plan, blocks, drift)
         await written.saved()
         undone, versions = list(written.versions), dict(written.versions)
         seq = written.seq
@@ -303,7 +311,7 @@ async def _undoable(
     turn: UndoDirection,
     block: str | None,
     edit: int | None,
-) -> tuple[UndoRow, UpdatePlan, BlockHistory] | None:
+) -> tuple[UndoRow, UpdatePlan, list[BlockHistory]] | None:
     """Return the last unit whose undo (or redo) changes something, and what it changes in what.
 
     It holds until the next await. A unit that would change nothing, because others have removed all
@@ -314,27 +322,35 @@ async def _undoable(
         AntiphonError: read_only_field or read_only_section if the caller must not change that.
     """
     passed: set[UndoKey] = set()
+    touched: dict[int, list[str]] = {}
     while True:
-        unread: str | None = None
+        unread: UndoRow | None = None
         for row in context.undo.rows(principal, turn, block):
             if row.key in passed or (block is None and context.document.is_draft(row.block)):
                 continue
             if row.unit != edit if edit is not None else row.kind == UndoKind.SPLIT:
                 continue
-            histories = context.histories.opened([row.block])
+            is_drift = row.kind == UndoKind.DRIFT
+            blocks = touched.get(row.unit) if is_drift else [row.block]
+            histories = context.histories.opened(blocks) if blocks is not None else None
             if histories is None:
-                unread = row.block
+                unread = row
                 break
-            plan = histories[0].plan_undo(row.unit, turn, context.document.client_id)
-            if plan:
-                schema = context.document.schema(row.block)
-                for names in histories[0].changed_blocks(row.unit, turn):
-                    reject_read_only(call.actor, row.block, schema, names)
-                return row, plan, histories[0]
+            client = context.document.client_id
+            plans = [one.plan_undo(row.unit, turn, client) for one in histories]
+            if is_drift or any(plans):
+                for one in histories:
+                    schema = context.document.schema(one.block)
+                    for names in one.changed_blocks(row.unit, turn):
+                        reject_read_only(call.actor, one.block, schema, names)
+                return row, sum(plans, UpdatePlan()), histories
             passed.add(row.key)
         if unread is None:
             return None
-        await context.histories.open([unread])
+        if unread.kind == UndoKind.DRIFT and unread.unit not in touched:
+            (made,) = await context.journal.changes(unread.unit - 1, limit=1)
+            touched[unread.unit] = list(made.versions)
+        await context.histories.open(touched.get(unread.unit, [unread.block]))
 
 
 def _whose(call: Call, params: UndoParams) -> Principal:

@@ -73,5 +73,6 @@ def stands_for_earlier(block: SummaryFields, text: str) -> bool:
         and block.metadata.get("type") == SUMMARY_TYPE
         and block.status in (Status.DONE, Status.ERROR)
         and not block.excluded
+        and DRIFT not in block.metadata
         and bool(text.strip())
     )

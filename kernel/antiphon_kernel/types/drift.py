@@ -42,7 +42,7 @@ _ORIGIN: TypeAdapter[DriftOrigin] = TypeAdapter(DriftOrigin)
 
 
 def drift_origin(metadata: Mapping[str, Any]) -> DriftOrigin | None:
-    """Return the origin that the metadata of a block of kind drift state; None if none can be read."""
+    """Return the origin that the metadata of a block of kind drift state; None if it cannot be."""
     try:
         return _ORIGIN.validate_python(dict(metadata[DRIFT]))
     except (KeyError, TypeError, ValueError, ValidationError):

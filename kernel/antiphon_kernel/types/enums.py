@@ -74,6 +74,20 @@ class DriftKind(StrEnum):
     COMMIT = "commit"
 
 
+class DriftState(StrEnum):
+    """State of a drift."""
+
+    STAGED = "staged"
+    """Stored, and to be delivered."""
+    DELIVERED = "delivered"
+    UNDONE = "undone"
+    """Delivered, and taken back at the target."""
+    REFUSED = "refused"
+    """Not delivered, and never will be; its outcome says why."""
+    CANCELLED = "cancelled"
+    """Taken back before it was delivered."""
+
+
 class PrincipalKind(StrEnum):
     """Kind of actor that a principal is."""
 

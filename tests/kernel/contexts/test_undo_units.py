@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from antiphon_kernel.contexts import Broadcast, Context, apply_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.text.splice_diff import apply_script
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -146,3 +148,32 @@ async def test_undo_of_streams_takes_back_the_last_run(
         clock.ms += pause
     await kernel.call(aria, "block.undo", {"block_id": block})
     assert context.document.text(block) == left
+
+
+async def test_script_since_a_version_has_nothing_of_what_came_back(
+    kernel: Kernel, typist: Typist, context: Context, block: str
+) -> None:
+    rng = random.Random(3)
+    texts = {context.blocks.version(block): ""}
+    before_last: int | None = None
+    """Version before the last edit, if that is what is undone next."""
+    for number in range(120):
+        text, at_version = typist.document.text(block), context.blocks.version(block)
+        turn = rng.choice(["write", "write", "write", "undo", "undo", "redo", "restore"])
+        if turn == "write":
+            at = rng.randint(0, len(text))
+            gone = min(rng.choice([0, 0, 3, 9]), len(text) - at)
+            await typist.splice(block, at, gone, f"<{number}é😀>", pause=9000)
+        elif turn == "restore":
+            params = {"block_id": block, "version": rng.choice([*texts])}
+            await kernel.call(typist.bo, "block.restore", params)
+        elif context.undo.rows(typist.bo.principal.id, UndoDirection(turn), block):
+            await kernel.call(typist.bo, f"block.{turn}", {"block_id": block})
+        texts[context.blocks.version(block)] = now = typist.document.text(block)
+        history = await context.history(block)
+        for version in rng.sample([*texts], min(5, len(texts))):
+            before, script = history.edits_since(None, version)
+            assert (before, apply_script(before, script)) == (texts[version], now)
+        if turn == "undo" and before_last is not None:
+            assert history.edits_since(None, before_last) == (now, [])
+        before_last = at_version if turn == "write" else None

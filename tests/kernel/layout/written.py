@@ -12,7 +12,8 @@ from typing import Any
 
 from antiphon_kernel.layout import BlockAuthor, BlockPosition, Layout, LayoutBlock, LayoutItem
 from antiphon_kernel.layout.reading import ModelView
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE
+from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
@@ -91,6 +92,25 @@ class Writing:
     def summary(self, parent: LayoutBlock, text: str = "So far", **fields: Any) -> LayoutBlock:
         said = {"parent": parent.id, "metadata": {"type": SUMMARY_TYPE}, **fields}
         return self.add(KERNEL, Role.SYSTEM, BlockKind.TEXT, text=text, **said)
+
+    def drift(
+        self, *copied: LayoutBlock, wakes: bool = False, author: BlockAuthor = BEN, **fields: Any
+    ) -> LayoutBlock:
+        """Add a drift with copies of blocks; return its header."""
+        origin = DriftOrigin(
+            f"d{self._count}", "f" * 32, "tidy", 12, author.name, (), (), wakes=wakes
+        )
+        said = {"drift_kind": "push", "metadata": {DRIFT: origin.as_json()}, **fields}
+        header = self.add(author, Role.USER, BlockKind.DRIFT, **said)
+        copies: dict[str | None, str] = {}
+        for one in copied:
+            self._count += 1
+            number = f"{CONTEXT}.{one.author.id}.{self._count}"
+            parent = copies.get(one.parent, header.id)
+            metadata = {**one.metadata, DRIFT: origin.id}
+            self.blocks.append(one._replace(id=number, parent=parent, metadata=metadata))
+            copies[one.id] = number
+        return header
 
     def change(self, block: LayoutBlock, **fields: Any) -> LayoutBlock:
         """Replace fields of a block where it stands."""
@@ -181,7 +201,7 @@ class RandomWriting(Writing):
         """Let a model go on, or a person do something."""
         people = (
             *(self._insert, self._edit, self._move, self._exclude, self._delete),
-            *(self._summarise, self._run_command),
+            *(self._summarise, self._run_command, self._wake),
         )
         if not self.blocks or self._rng.random() < 0.1:
             self.user(f"Question {len(self.blocks)}", self._rng.choice((AMY, BEN)))
@@ -193,7 +213,7 @@ class RandomWriting(Writing):
     def go_on(self, prompt: LayoutBlock) -> None:
         """Write one more block of a model's answer."""
         author = self._rng.choice(MODELS)
-        match self._rng.randrange(6):
+        match self._rng.randrange(8):
             case 0:
                 self.say(prompt, f"Text {len(self.blocks)}", author)
             case 1:
@@ -202,6 +222,8 @@ class RandomWriting(Writing):
                 made_in = self._rng.choice(({}, {"round": self.requests + len(self.blocks) // 5}))
                 call = self.call(prompt, author, status=Status.RUNNING, metadata=made_in)
                 self._running.append(call)
+            case 4:
+                self._drift(author)
             case _:
                 self.answer(prompt)
 
@@ -265,6 +287,13 @@ class RandomWriting(Writing):
 
     def _run_command(self) -> None:
         self.result(self.call(None, self._person()))
+
+    def _wake(self) -> None:
+        self._drift(self._person(), wakes=True)
+
+    def _drift(self, author: BlockAuthor, *, wakes: bool = False) -> None:
+        copied = self._rng.sample(self.blocks, min(len(self.blocks), self._rng.randint(0, 4)))
+        self.drift(*copied, author=author, wakes=wakes)
 
     def _change(self, block: LayoutBlock, **fields: object) -> None:
         changed = self.change(block, **fields)

@@ -103,6 +103,8 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "What the call refers to by `base_version` has changed since, or there is no such version.",
         {
             "lines": "the lines as they are now",
+            "difference": "of drift.commit: digest of the difference as it is now",
+            "diff": "that difference",
             **_LINES,
             **_VERSION,
         },

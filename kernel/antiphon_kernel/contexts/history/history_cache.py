@@ -17,7 +17,9 @@ from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
     InheritedAuthors,
     Replay,
+    copied_texts,
     history_change,
+    inherit,
     new_history,
     text_paths,
 )
@@ -191,6 +193,8 @@ class HistoryCache:
             if version is not None or new.operation == SYNC:
                 update = decode_update(new.update)
                 history.follow(history_change(new, update, version or history.version))
+                key = self._number_of(block), version or 0
+                inherit(history, copied_texts(new.inherited).get(key, {}))
             if not self._agrees(history, history.length, self._document.length):
                 del self._open[block]  # an update brought more than it was said to touch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,7 +10,13 @@ from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, ItemO
 from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import Schema, each_part, is_counter, is_text, path_of
-from antiphon_kernel.storage import ContextRow, InheritedRun, Journal, StoredOp
+from antiphon_kernel.storage import (
+    ContextRow,
+    InheritedRun,
+    InheritedText,
+    Journal,
+    StoredOp,
+)
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
@@ -27,8 +33,11 @@ class CopiedText:
     """Their text, if it is known."""
 
 
-Inherited = Mapping[int, Mapping[str | None, CopiedText]]
-"""The copied texts of each block, by its number and the path of the text."""
+Copied = Mapping[str | None, CopiedText]
+"""Copied texts of a block, by the path of the text."""
+
+Inherited = Mapping[tuple[int, int], Copied]
+"""The copied texts of each block, by its number and the version that it got them with."""
 
 
 class Replay:
@@ -60,8 +69,9 @@ class Replay:
                 continue
             part = parts.get(block, _NOTHING)
             history.follow(history_change(op, part, version or history.version))
-            if version == 1 and block in self._inherited:
-                inherit(history, self._inherited[block])
+            if version is not None and (copied := self._inherited.get((block, version))):
+                inherit(history, copied)
+            inherit(history, copied_texts(op.inherited).get((block, version or 0), {}))
 
 
 def history_change(op: StoredOp, update: DecodedUpdate, version: int) -> HistoryChange:
@@ -88,8 +98,17 @@ class DifferentTextError(Exception):
     """A text is not what its authors are said to have written before it was copied."""
 
 
-def inherit(history: BlockHistory, copied: Mapping[str | None, CopiedText]) -> None:
-    """Name those who wrote a copied block before; its history must stand at the copy.
+def copied_texts(stored: Iterable[InheritedText]) -> Inherited:
+    """Return the copied texts whose authors the journal states."""
+    found: dict[tuple[int, int], dict[str | None, CopiedText]] = {}
+    for one in stored:
+        runs = CopiedText(list(map(_run, one.runs)))
+        found.setdefault((one.block, one.version), {})[one.section] = runs
+    return found
+
+
+def inherit(history: BlockHistory, copied: Copied) -> None:
+    """Name those who wrote what was copied before; the history must stand at the copy.
 
     Raises:
         DifferentTextError: if that is another text than is known of them.
@@ -100,25 +119,11 @@ def inherit(history: BlockHistory, copied: Mapping[str | None, CopiedText]) -> N
         history.inherit(path, one.runs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Blocks of a context that have been copied, as of one of its versions."""
-
-    row: ContextRow
-    upto: int
-    numbers: Mapping[str, int]
-    """The number of each block there."""
-    copies: Mapping[int, int]
-    """The number of each block that was copied to the number of its copy."""
-    top: Mapping[int, str]
-    """The number of each to the id of its copy in the context that is asked about."""
-
-
 class InheritedAuthors:
     """Reader of the authors of texts in one context that were copied from another one.
 
-    An import states the authors with each text. A fork states where it was copied from, and they
-    are read from the transactions of its source: forking takes no longer after a long history.
+    Imports and drifts state the authors with each text. A fork states where it was copied from, and
+    they are read from the transactions of its source: forking takes no longer after a long history.
     """
 
     def __init__(
@@ -141,72 +146,81 @@ class InheritedAuthors:
             CorruptContextError: if the source of a fork cannot be read.
             AntiphonError: storage_failed.
         """
-        row, first, sources = self._context, blocks, await self._sources(blocks)
-        if sources:
-            row, first = sources[-1].row, sources[-1].top
-        inherited: Inherited = {
-            number: {path: CopiedText(list(map(_run, runs))) for path, runs in texts.items()}
-            for number, texts in (await self._journal.inherited(row, first)).items()
-        }
-        for source in reversed(sources):
-            inherited = await self._replay(source, inherited, exact=exact)
-        return inherited
+        return await self._inherited(self._context, blocks, exact=exact)
 
-    async def _sources(self, blocks: Mapping[int, str]) -> list[_Source]:
-        """The contexts that the blocks were copied from, one after the other, the nearest first."""
-        found: list[_Source] = []
-        row, top = self._context, blocks
-        while (origin := row.origin) is not None:
-            copied = {number: one for number, one in top.items() if number <= origin.blocks}
-            if not copied:
-                break
-            row = await self._journal.source(origin)
-            numbers = await self._journal.block_numbers(row)
-            copies = {numbers[moved_block(one, row.id)]: number for number, one in copied.items()}
-            top = {number: copied[copy] for number, copy in copies.items()}
-            found.append(_Source(row, origin.seq, numbers, copies, top))
-        return found
+    async def as_of(self, blocks: Mapping[int, str], version: int) -> dict[str, Copied]:
+        """Return the texts of blocks as they were at a version of the context, with their authors.
 
-    async def _replay(self, source: _Source, inherited: Inherited, *, exact: bool) -> Inherited:
-        """The texts that were copied from a source, given those that were copied into it."""
+        Args:
+            blocks: the id of each block, by its number.
+
+        Raises:
+            CorruptContextError, AntiphonError: as `read`.
+        """
+        try:
+            found = await self._texts(self._context, version, blocks, exact=False)
+        except DifferentTextError:
+            found = await self._texts(self._context, version, blocks, exact=True)
+        return {blocks[number]: texts for number, texts in found.items()}
+
+    async def _inherited(
+        self, row: ContextRow, blocks: Mapping[int, str], *, exact: bool
+    ) -> Inherited:
+        """Return the copied texts of blocks of a context, which may be a source of this one.
+
+        Args:
+            blocks: the id that each has in the context that is asked about, by its number.
+        """
+        found = {**copied_texts(await self._journal.inherited(row, blocks))}
+        origin = row.origin
+        copied = {n: one for n, one in blocks.items() if origin and n <= origin.blocks}
+        if origin is None or not copied:
+            return found
+        source = await self._journal.source(origin)
+        numbers = await self._journal.block_numbers(source)
+        copies = {numbers[moved_block(one, source.id)]: n for n, one in copied.items()}
+        originals = {number: copied[copy] for number, copy in copies.items()}
+        texts = await self._texts(source, origin.seq, originals, exact=exact)
+        return found | {(copies[number], 1): one for number, one in texts.items()}
+
+    async def _texts(
+        self, row: ContextRow, upto: int, blocks: Mapping[int, str], *, exact: bool
+    ) -> dict[int, Copied]:
+        """Return the texts of blocks of a context as they were at a version of it."""
         histories = {
-            number: new_history(moved_block(copy, source.row.id), self._schema_of(copy))
-            for number, copy in source.top.items()
+            number: new_history(moved_block(one, row.id), self._schema_of(one))
+            for number, one in blocks.items()
         }
-        replay, slices = Replay(histories, inherited), TimeSlice()
-        async for op in self._ops(source, histories, exact=exact):
+        replay = Replay(histories, await self._inherited(row, blocks, exact=exact))
+        slices = TimeSlice()
+        async for op in self._ops(row, upto, histories, exact=exact):
             replay.follow(op)
             await slices.pause()
-        return {
-            source.copies[number]: self._texts(history, source.top[number])
-            for number, history in histories.items()
-        }
+        found: dict[int, Copied] = {}
+        for number, history in histories.items():
+            found[number] = {
+                path: CopiedText(_runs_of(history, path), history.text(path))
+                for path in text_paths(self._schema_of(blocks[number]))
+            }
+            history.release()
+        return found
 
     async def _ops(
-        self, source: _Source, numbers: Collection[int], *, exact: bool
+        self, row: ContextRow, upto: int, numbers: Collection[int], *, exact: bool
     ) -> AsyncIterator[StoredOp]:
         """The transactions of a source that concern some of its blocks."""
         if len(numbers) == 1 and not exact:
             (number,) = numbers
-            for op in await self._journal.ops(source.row, upto=source.upto, block=number):
+            for op in await self._journal.ops(row, upto=upto, block=number):
                 yield op
             return
-        index = JournalIndex(
-            self._journal, source.row, lambda block: source.numbers.get(block, NO_BLOCK)
-        )
-        await index.extend(source.upto)
+        known = await self._journal.block_numbers(row)
+        index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK))
+        await index.extend(upto)
         if exact:
             await index.make_exact()
         async for op in index.ops({seq for number in numbers for seq in index.seqs[number]}):
             yield op
-
-    def _texts(self, history: BlockHistory, copy: str) -> dict[str | None, CopiedText]:
-        texts = {
-            path: CopiedText(_runs_of(history, path), history.text(path))
-            for path in text_paths(self._schema_of(copy))
-        }
-        history.release()
-        return texts
 
 
 def _runs_of(original: BlockHistory, path: str | None) -> list[Run]:
@@ -219,5 +233,5 @@ def _runs_of(original: BlockHistory, path: str | None) -> list[Run]:
 
 
 def _run(stored: InheritedRun) -> Run:
-    stamp = Stamp(stored.principal, stored.version, stored.time)
+    stamp = Stamp(stored.principal, stored.version, stored.time, stored.block)
     return Run(stored.end - stored.start, stamp)

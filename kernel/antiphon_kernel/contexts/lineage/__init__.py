@@ -1,5 +1,14 @@
-"""Forks of contexts."""
+"""Forks of contexts, and drift between them."""
 
+from antiphon_kernel.contexts.lineage.drifting import (
+    Changes,
+    TakenBlocks,
+    WrittenDrift,
+    capture,
+    inherited_run,
+    write_drift,
+)
+from antiphon_kernel.contexts.lineage.drifts import Drifts
 from antiphon_kernel.contexts.lineage.forking import (
     FORK,
     Fork,

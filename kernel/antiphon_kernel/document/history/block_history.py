@@ -51,6 +51,7 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.text.lines import line_count, out_of_range, split_lines
 from antiphon_kernel.types.frozen_json import canonical_json
+from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, utf16_length
@@ -301,6 +302,30 @@ class BlockHistory:
             at += one.size if one.alive else 0
         return changes
 
+    def edits_since(self, section: str | None, version: int) -> tuple[str, list[TextSplice]]:
+        """Return a text as of a version, and the script of what has come into it and gone since.
+
+        The offsets all count in the earlier text. Characters that came back are the same ones.
+        """
+        sequence = self.sequence(section)
+        parts = self.as_of(sequence, version)
+        before = "".join(str(one.content) for one in parts)
+        starts = accumulate((one.size for one in parts), initial=0)
+        places = {id(one): start for one, start in zip(parts, starts, strict=False)}
+        script: list[TextSplice] = []
+        at, new = 0, ""
+        for one in [one for one in sequence or () if one.alive and one.size]:
+            start = places.get(id(one))
+            if start is None:
+                new += str(one.content)
+                continue
+            if new or start > at:
+                script.append(TextSplice(at, start - at, new))
+            at, new = start + one.size, ""
+        if new or at < len(before):
+            script.append(TextSplice(at, len(before) - at, new))
+        return before, script
+
     def as_of(self, sequence: ItemList | None, version: int) -> list[Segment]:
         """The characters of a version, in order, as what they are now: alive or not."""
         at = self._position(version)
@@ -352,18 +377,18 @@ class BlockHistory:
         return self._stamps[original.inserted_at]
 
     def inherit(self, section: str | None, runs: Iterable[Run]) -> None:
-        """A text was written elsewhere before it was copied here, by these authors.
+        """What the last change wrote into a text was written elsewhere before, by these authors.
 
         Raises:
-            ValueError: if the runs are longer than the text.
+            ValueError: if the runs are longer than what it wrote.
         """
-        sequence = self.sequence(section)
+        sequence, last = self.sequence(section), len(self._stamps) - 1
         at = sequence.head if sequence is not None else None
         for run in runs:
             left = run.length
             self._inherited.append(run.stamp)
             while left:
-                while at is not None and not (at.alive and at.size):
+                while at is not None and not (at.size and at.inserted_at == last):
                     at = at.right
                 if at is None:
                     raise ValueError("the inherited authors wrote more than the text has")

@@ -9,6 +9,7 @@ import pytest
 from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
+from antiphon_kernel.text.splice_diff import apply_script
 from antiphon_kernel.yjs.update import decode_update
 
 BLOCK = "block"
@@ -80,6 +81,10 @@ def test_block_history_text_equals_document_for_random_writers(seed: int) -> Non
         texts[number] = history.text()
     for number, text in texts.items():
         assert history.text(None, number) == text
+        before, script = history.edits_since(None, number)
+        assert (before, apply_script(before, script)) == (text, history.text())
+        ends = [one.offset + one.deleted for one in script]
+        assert all(end < one.offset for end, one in zip(ends, script[1:], strict=False))
     assert sum(run.length for run in history.blame()) == history.length()
 
 

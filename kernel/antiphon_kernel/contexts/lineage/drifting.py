@@ -1,0 +1,183 @@
+"""Writing what has drifted into its target: a block that says where from, and copies behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from antiphon_kernel.contexts.commit_types import CommitHandle, Inherited
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.history.replay import Copied, InheritedAuthors
+from antiphon_kernel.contexts.ordering import orders_at
+from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.document.block_copy import copy_block
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.block_history import Run
+from antiphon_kernel.storage import ContextRow, DriftRow, InheritedRun, Journal
+from antiphon_kernel.types.block_metadata import DRIFT
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.constants import INTERRUPTED
+from antiphon_kernel.types.drift import DriftOrigin
+from antiphon_kernel.types.enums import BlockKind, DriftState, Role, Status
+from antiphon_kernel.types.ids import BlockId
+from antiphon_kernel.types.records import Actor, BlockHeader, Principal
+from antiphon_kernel.validation import without_damage, without_question
+
+
+def capture(source: Document, blocks: Sequence[str], client_id: int) -> Document:
+    """Return a document that has copies of some blocks only, under their ids."""
+    found = Document(client_id)
+    with found.transaction("copy"):
+        for header, text in zip(source.headers(blocks), source.plain_texts(blocks), strict=True):
+            copy_block(source, header.id, found, header, text)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBlocks:
+    """Blocks of a context as they were at one of its versions."""
+
+    row: ContextRow
+    document: Document
+    blocks: Sequence[str]
+    """In order."""
+    authors: Mapping[str, Copied]
+
+    @classmethod
+    async def read(
+        cls,
+        journal: Journal,
+        row: ContextRow,
+        document: Document,
+        blocks: Sequence[str],
+        version: int,
+    ) -> TakenBlocks:
+        """Read the authors of blocks; `document` has them as they were at the version."""
+        numbers = await journal.block_numbers(row)
+        known = {numbers[block]: block for block in blocks}
+        reader = InheritedAuthors(journal, row, document.schema)
+        authors = await reader.as_of(known, version) if known else {}
+        return cls(row, document, blocks, authors)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes of blocks of the target that come with a drift."""
+
+    text: str = ""
+    """Text of the block of kind drift."""
+    blocks: Sequence[str] = ()
+    apply: Callable[[], None] = lambda: None
+    inherited: Inherited = field(default_factory=dict)
+    authors: Sequence[Principal] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDrift:
+    """A drift on its way to disk."""
+
+    handle: CommitHandle
+    row: DriftRow
+    """As it is then."""
+    copies: tuple[str, ...]
+    """Ids of the copies, in order."""
+
+
+def inherited_run(start: int, run: Run, block: str) -> InheritedRun:
+    """Return what is stored of a run that begins at a code point of what was copied.
+
+    Args:
+        block: the original, if it is the one that has the version.
+    """
+    stamp = run.stamp
+    of = stamp.principal, stamp.version, stamp.time, stamp.block or block
+    return InheritedRun(start, start + run.length, *of)
+
+
+def write_drift(
+    context: Context,
+    actor: Actor,
+    row: DriftRow,
+    origin: DriftOrigin,
+    taken: TakenBlocks,
+    principal_of: Callable[[str], Principal],
+    time: int,
+    changes: Changes,
+) -> WrittenDrift:
+    """Deliver a drift in one transaction of its target, which is one step of undo there.
+
+    Raises:
+        AntiphonError: what `Context.write` raises.
+    """
+    document, source = context.document, taken.document
+    header_block = str(context.next_block_id(actor.principal.id))
+    authors = {one: BlockId.parse(one).principal for one in taken.blocks}
+    copies = {one: str(context.next_block_id(by)) for one, by in authors.items()}
+    first = origin.blocks[0] if origin.blocks else None
+    header = BlockHeader(
+        id=header_block,
+        kind=BlockKind.DRIFT,
+        role=Role.USER,
+        status=Status.DONE,
+        order="",
+        created=iso_time(time),
+        author=actor.principal.id,
+        drift_kind=row.kind,
+        source_context=origin.context,
+        source_block=first,
+        metadata={DRIFT: origin.as_json()},
+    )
+
+    def write() -> None:
+        known = (*map(principal_of, authors.values()), *changes.authors)
+        for principal in known:
+            context.members.introduce(principal)
+        orders = orders_at(document, len(document), 1 + len(copies))
+        document.create_block(header._replace(order=orders[0]), changes.text)
+        texts = source.plain_texts(taken.blocks)
+        for (block, copy), order, text in zip(copies.items(), orders[1:], texts, strict=True):
+            copied = _copied_header(source.header(block), context, origin)
+            parent = copies.get(copied.parent or "", header_block)
+            placed = copied._replace(id=copy, order=order, parent=parent)
+            copy_block(source, block, document, placed, text)
+        changes.apply()
+
+    inherited = {
+        copies[block]: {
+            path: _runs(one.runs, block) for path, one in taken.authors.get(block, {}).items()
+        }
+        for block in taken.blocks
+    }
+    delivered = replace(
+        row, state=DriftState.DELIVERED, seq=0, block=header_block, request="", outcome=""
+    )
+    handle = context.write(
+        actor,
+        str(row.kind),
+        write,
+        blocks=changes.blocks,
+        undo=UndoKind.DRIFT,
+        drift=delivered,
+        inherited={**inherited, **changes.inherited},
+    )
+    return WrittenDrift(handle, replace(delivered, seq=handle.seq), tuple(copies.values()))
+
+
+def _copied_header(header: BlockHeader, context: Context, origin: DriftOrigin) -> BlockHeader:
+    """Return the header of a copy; what was being written is interrupted in it."""
+    copied = without_question(without_damage(header, context.limits))._replace(
+        source_context=origin.context,
+        source_block=header.id,
+        excluded=False,
+        metadata={**header.metadata, DRIFT: origin.id},
+    )
+    if header.status in (Status.PENDING, Status.RUNNING):
+        copied = copied._replace(status=Status.ERROR, stop_reason=INTERRUPTED)
+    return copied
+
+
+def _runs(runs: Sequence[Run], block: str) -> list[InheritedRun]:
+    found: list[InheritedRun] = []
+    for run in runs:
+        found.append(inherited_run(found[-1].end if found else 0, run, block))
+    return found

@@ -1,0 +1,466 @@
+"""Drift between contexts: `drift.push`, `.pull`, `.list`, `.cancel`, and delivering what is staged.
+
+A drift is stored before it is delivered, and delivered in one transaction of its target that also
+says so: once, however often it is tried.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from antiphon_kernel.access import VIA_TURN, AuthenticationError, Dismissal
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import (
+    Changes,
+    TakenBlocks,
+    WrittenDrift,
+    capture,
+    read_version,
+    write_drift,
+)
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.storage import DriftRow
+from antiphon_kernel.tools._common import attached_files, block_in
+from antiphon_kernel.types.block_metadata import DRIFT
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.drift import DriftOrigin, drift_origin, is_drifted
+from antiphon_kernel.types.enums import (
+    BlockKind,
+    ContextKind,
+    DriftKind,
+    DriftState,
+    PrincipalKind,
+    Role,
+    Status,
+)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.ids import SessionId
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.yjs.close_codes import CloseCode
+
+MOST_BLOCKS: Final = 1_000
+"""Blocks of one drift."""
+
+_REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL)
+"""Errors after which a drift stays staged, and is delivered later."""
+
+_log = logging.getLogger(__name__)
+
+
+class DriftResult(Result):
+    """A drift, and what has come of it."""
+
+    drift_id: str
+    kind: DriftKind
+    state: DriftState
+    outcome: str | None = None
+    """Why it was not delivered, or not yet."""
+    source_context: str
+    source_label: str
+    source_version: int
+    """The version of the source that was read."""
+    target_context: str
+    target_label: str
+    block_id: str | None = None
+    """Its block of kind drift at the target."""
+    block_name: str | None = None
+    context_version: int | None = None
+    """The version of the target that brought it."""
+
+    @classmethod
+    def of(cls, kernel: Kernel, row: DriftRow, **fields: Any) -> Self:
+        """Return what is told of a drift."""
+        source, target = map(kernel.contexts.of_number, (row.source, row.target))
+        return cls(
+            drift_id=row.id,
+            kind=row.kind,
+            state=row.state,
+            outcome=row.outcome or None,
+            source_context=source.id,
+            source_label=source.label,
+            source_version=row.version,
+            target_context=target.id,
+            target_label=target.label,
+            block_id=row.block or None,
+            block_name=kernel.block_name(row.block) if row.block else None,
+            context_version=row.seq or None,
+            **fields,
+        )
+
+
+class DeliveredResult(DriftResult):
+    """A drift that has arrived."""
+
+    blocks: list[str] = Field(default_factory=list)
+    """The copies at the target, in order."""
+    changed: list[str] = Field(default_factory=list)
+    """Blocks of the target that a merge has changed."""
+
+
+class PushParams(Params):
+    """Blocks of a context, and the context that they go to."""
+
+    to: str
+    """Label or id."""
+    blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
+    """What is attached to a message goes with it, the results of a call too; the last answer if
+    absent."""
+    context: str | None = None
+    """The context whose last answer is meant, if no blocks are named."""
+    wake: bool | None = None
+    """Whether the models of the target answer it; true of people, false of models if absent."""
+
+
+class PullParams(Params):
+    """Blocks of another context, and the context that they come into."""
+
+    source: str
+    """Label or id."""
+    blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
+    """As for drift.push."""
+    context: str | None = None
+    """The context that they come into."""
+    wake: bool | None = None
+    """As for drift.push."""
+
+
+class DriftListParams(Params):
+    """Filter for drifts."""
+
+    context: str | None = None
+    """Only those from or to this context."""
+
+
+class ListedDrift(DriftResult):
+    """A drift, and who asked for it."""
+
+    username: str
+    time: str
+
+
+class DriftListResult(Result):
+    """The drifts of a kernel, oldest first."""
+
+    drifts: list[ListedDrift]
+    """One entry a drift."""
+
+
+class DriftCancelParams(Params):
+    """A drift that is not delivered yet."""
+
+    drift_id: str
+
+
+ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE, ErrorCode.INVALID_TRANSITION)
+
+
+@tool("drift.push", needs=Permission.WRITE, errors=ERRORS)
+async def push(call: Call, params: PushParams) -> DeliveredResult:
+    """Copy blocks into another context, as one message that says where they are from.
+
+    Each copy keeps its kind, its author and who wrote what; the originals stay as they are. One
+    undo at the target takes all of it back.
+    """
+    if params.blocks:
+        source, _ = await call.block(params.blocks[0])
+    else:
+        source = await call.context(params.context)
+    target = await call.context(params.to)
+    return await _move(call, DriftKind.PUSH, source, target, params.blocks, params.wake)
+
+
+@tool("drift.pull", needs=Permission.WRITE, errors=ERRORS)
+async def pull(call: Call, params: PullParams) -> DeliveredResult:
+    """Copy blocks of another context into this one, as drift.push does."""
+    source, target = await call.context(params.source), await call.context(params.context)
+    return await _move(call, DriftKind.PULL, source, target, params.blocks, params.wake)
+
+
+async def _move(
+    call: Call,
+    kind: DriftKind,
+    source: Context,
+    target: Context,
+    references: Sequence[str] | None,
+    wake: bool | None,
+) -> DeliveredResult:
+    check_target(source, target)
+    source.appends.flush_all()
+    named = [await block_in(call, source, one) for one in references or ()]
+    blocks = _together(source, named or _last_answer(source))
+    lineage = _lineage(call.kernel, source, blocks)
+    request = DriftRequest(blocks=tuple(blocks), lineage=lineage, wakes=wakes(call, wake))
+    # Between these two nothing comes: the copies are of the version that is staged.
+    document = capture(source.document, blocks, call.kernel.ids.client_id())
+    row = await stage(call, kind, source, target, request)
+    return await deliver(call.kernel, row.id, call.actor, document)
+
+
+def _lineage(kernel: Kernel, source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
+    """Return the contexts that blocks came through before they were in this one."""
+    found: dict[str, None] = {}
+    for header in source.document.headers(blocks):
+        if is_drifted(header.metadata):
+            block = kernel.drifts[header.metadata[DRIFT]].block
+            origin = drift_origin(source.document.header(block).metadata)
+            if origin is not None:
+                found |= dict.fromkeys((*origin.lineage, origin.context))
+    return tuple(found)
+
+
+def check_target(source: Context, target: Context) -> None:
+    """Raises AntiphonError invalid_params if nothing can drift from one context to another."""
+    if source is target:
+        raise invalid_params(
+            f"Context {source.label} is where it comes from and where it goes: name another one.",
+            field="to",
+        )
+    if target.row.kind is not ContextKind.CONVERSATION:
+        raise invalid_params(
+            f"{target.label} is a file: drift.commit writes into files.", field="to"
+        )
+
+
+def wakes(call: Call, asked: bool | None) -> bool:
+    """Return whether a drift wakes models: people's do, unless they say otherwise."""
+    return asked if asked is not None else call.actor.principal.kind is PrincipalKind.HUMAN
+
+
+def _last_answer(source: Context) -> list[str]:
+    """Return the last text that a model has finished."""
+    document = source.document
+    for block in reversed(document.block_ids()):
+        header = document.header(block)
+        if (
+            header.kind == BlockKind.TEXT
+            and header.role == Role.MODEL
+            and header.status == Status.DONE
+            and not header.excluded
+            and not is_drifted(header.metadata)
+        ):
+            return [block]
+    raise invalid_params(
+        f"There is no answer of a model in context {source.label}: name the blocks that are meant.",
+        field="blocks",
+    )
+
+
+def _together(source: Context, blocks: Sequence[str]) -> list[str]:
+    """Return blocks in document order, with what is attached to them and the results of calls."""
+    document = source.document
+    found = set(blocks)
+    for block in blocks:
+        header = document.header(block)
+        if document.is_draft(block):
+            raise invalid_params(
+                f"Block {quote(block)} is a draft: it drifts when it has been sent.", field="blocks"
+            )
+        found.update(one.id for one in attached_files(source, block))
+        if header.kind == BlockKind.TOOL_CALL:
+            below = map(document.header, source.block_tree.descendants(block, 1))
+            found.update(one.id for one in below if one.kind == BlockKind.TOOL_RESULT)
+    return sorted(found, key=document.order.index)
+
+
+class DriftRequest(BaseModel):
+    """What is asked for with a drift, as it is stored until it is delivered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    blocks: tuple[str, ...] = ()
+    lineage: tuple[str, ...] = ()
+    wakes: bool = False
+    credential: int | None = None
+    """Number of that which let in whoever asked."""
+    of_turn: bool = False
+    """Whether a model asked in a turn."""
+
+
+async def stage(
+    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
+) -> DriftRow:
+    """Store a drift that is to be delivered; from then on it survives the end of the process.
+
+    It is of the version of the source in the moment of the call.
+    """
+    kernel, actor = call.kernel, call.actor
+    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
+    row = DriftRow(
+        kernel.ids.uuid7(),
+        kind,
+        source.row.number,
+        source.seq,
+        target.row.number,
+        actor.principal.id,
+        kernel.clock.now_ms(),
+        request=request.model_copy(update=about).model_dump_json(),
+    )
+    await source.wait_persisted()
+    await kernel.drifts.store(row)
+    return row
+
+
+async def deliver(
+    kernel: Kernel, drift: str, actor: Actor, document: Document | None = None
+) -> DeliveredResult:
+    """Deliver a staged drift.
+
+    Args:
+        document: has its blocks as they were at the version that is read, if they are at hand.
+
+    Raises:
+        AntiphonError: why it is not delivered; invalid_transition if it is not staged any more.
+    """
+    drifts = kernel.drifts
+    async with drifts.lock(drift):
+        row = drifts[drift]
+        if row.state is not DriftState.STAGED:
+            raise _not_staged(row)
+        try:
+            context, written = await _write(kernel, row, actor, document)
+            drifts.know(written.row)
+            await written.handle.saved()
+        except AntiphonError as error:
+            state = DriftState.STAGED if error.code in _REPEATED else DriftState.REFUSED
+            drifts.know(replace(row, state=state, outcome=error.message))
+            await drifts.store(drifts[drift])
+            raise
+    block, copies = written.row.block, written.copies
+    header = context.document.header(block)
+    text = "\n".join(render(context.document, one) for one in (block, *copies))
+    origin = drift_origin(header.metadata)
+    is_asked = origin is not None and origin.wakes
+    kernel.drifted.notify(DeliveredDrift(context, block, text, actor, is_asked))
+    changed = [one for one in written.handle.versions if one not in (block, *copies)]
+    return DeliveredResult.of(kernel, written.row, blocks=list(copies), changed=changed)
+
+
+async def _write(
+    kernel: Kernel, row: DriftRow, actor: Actor, document: Document | None
+) -> tuple[Context, WrittenDrift]:
+    source, target = map(kernel.contexts.of_number, (row.source, row.target))
+    request = DriftRequest.model_validate_json(row.request)
+    kernel.sessions.check(actor)
+    kernel.files.check_shown(actor.principal, kernel.files.path_of(source.id))
+    if target.archived is not None:
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Context {target.label} has been archived, so nothing was brought there: bring it"
+            " back with context.archive, or name another one.",
+        )
+    context, journal = await kernel.context(target.id), kernel.journal
+    with closing(
+        document or await read_version(journal, source, row.version, kernel.ids.client_id())
+    ) as read:
+        taken = await TakenBlocks.read(journal, source, read, request.blocks, row.version)
+        origin = DriftOrigin(
+            row.id,
+            source.id,
+            source.label,
+            row.version,
+            actor.principal.username,
+            request.blocks,
+            request.lineage,
+            request.wakes,
+        )
+        time, find = kernel.clock.now_ms(), kernel.members.find
+        return context, write_drift(context, actor, row, origin, taken, find, time, Changes())
+
+
+async def resume_drifts(kernel: Kernel) -> None:
+    """Deliver what was staged when the kernel ended."""
+    for row in kernel.drifts.rows():
+        if row.state is not DriftState.STAGED:
+            continue
+        try:
+            request = DriftRequest.model_validate_json(row.request)
+            actor = _returned(kernel, row, request)
+            try:
+                await deliver(kernel, row.id, actor)
+            finally:
+                await kernel.close_session(actor)
+        except AntiphonError as error:
+            _log.warning("the drift %s was not delivered: %s", row.id, error)
+
+
+def _returned(kernel: Kernel, row: DriftRow, request: DriftRequest) -> Actor:
+    """Return a session of whoever asked for a drift, with the rights that they have now.
+
+    It is dismissed if they could not come again as before.
+    """
+    principal = kernel.members.find(row.principal)
+    role, now = kernel.members.role_of(principal), kernel.clock.now_ms()
+    session = SessionId(kernel.ids.uuid7())
+    before = Actor(principal, session, role, VIA_TURN, now, request.credential)
+    actor = kernel.open_work_session(before, Permission.WRITE)
+    try:
+        if request.of_turn:
+            raise AuthenticationError(
+                CloseCode.UNAUTHORISED, "The turn that asked for it has ended with the kernel."
+            )
+        kernel.access.check_return(principal, request.credential)
+    except AuthenticationError as error:
+        dismissal = Dismissal(error.close_code, str(error))
+        kernel.sessions.dismiss(dismissal, lambda one: one is actor)
+    return actor
+
+
+def _not_staged(row: DriftRow) -> AntiphonError:
+    said = f"It was {row.state}" + (f": {row.outcome}" if row.outcome else "")
+    return AntiphonError(
+        ErrorCode.INVALID_TRANSITION,
+        f"The drift {row.id} is not staged any more. {said.rstrip('.')}.",
+    )
+
+
+@tool("drift.list", needs=Permission.READ, errors=REFERENCES[1:])
+async def list_drifts(call: Call, params: DriftListParams) -> DriftListResult:
+    """List what has gone from one context to another, what waits to go, and what was refused."""
+    kernel, number = call.kernel, None
+    if params.context is not None:
+        number = kernel.contexts[kernel.contexts.find(params.context)].number
+    found: list[ListedDrift] = []
+    for row in kernel.drifts.rows():
+        if number in (None, row.source, row.target):
+            username = kernel.members.find(row.principal).username
+            time = iso_time(row.time)
+            found.append(ListedDrift.of(kernel, row, username=username, time=time))
+    return DriftListResult(drifts=found)
+
+
+@tool("drift.cancel", needs=Permission.WRITE, errors=(ErrorCode.INVALID_TRANSITION,))
+async def cancel(call: Call, params: DriftCancelParams) -> DriftResult:
+    """Take back a drift that is staged and not delivered; one that has arrived can be undone.
+
+    Only whoever asked for it may do this, and the owner of the kernel.
+    """
+    kernel, drifts = call.kernel, call.kernel.drifts
+    known = {row.id: row for row in drifts.rows()}
+    if params.drift_id not in known:
+        raise invalid_params(
+            f"There is no drift {quote(params.drift_id)}: drift.list names those that there are.",
+            field="drift_id",
+        )
+    async with drifts.lock(params.drift_id):
+        row = drifts[params.drift_id]
+        if row.principal != call.actor.principal.id and not call.role.may(Permission.OWN):
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"{kernel.members.find(row.principal).username} asked for this drift: they may"
+                " cancel it, and the owner.",
+            )
+        if row.state is not DriftState.STAGED:
+            raise _not_staged(row)
+        await drifts.store(replace(row, state=DriftState.CANCELLED, request=""))
+    return DriftResult.of(kernel, drifts[row.id])

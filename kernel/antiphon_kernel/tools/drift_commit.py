@@ -1,0 +1,315 @@
+"""`drift.commit`: blocks of a conversation as edits of files, and a commit of git with these."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Final, Literal, NamedTuple
+
+from pydantic import Field
+
+from antiphon_kernel.access import check_shell
+from antiphon_kernel.contexts import Context, order_at_end
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.files.disk_file import DiskKind, look
+from antiphon_kernel.files.file_contexts import FilePlace
+from antiphon_kernel.files.open_file import OpenFile
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.text.edits import Insert, Replace, plan_edit
+from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
+from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
+from antiphon_kernel.tools._common import WRITING, block_in
+from antiphon_kernel.tools.file import head_text
+from antiphon_kernel.tools.file_edit import ChangedFile, PlannedFile, change_files
+from antiphon_kernel.types.block_metadata import DRIFT
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.drift import DriftOrigin
+from antiphon_kernel.types.enums import BlockKind, ContextKind, DriftKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.project_paths import ProjectPath
+from antiphon_kernel.types.records import BlockHeader, TextSplice
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_limit
+
+_DIFF: Final = re.compile(r"\s*(?:diff --git |--- .*\n\+\+\+ )")
+_DIFF_FENCES: Final = (["diff"], ["patch"])
+
+_Edit = Callable[[str], list[TextSplice]]
+"""Plans a change of a text."""
+
+
+class DriftCommitParams(Params):
+    """Blocks, and where their texts go."""
+
+    blocks: list[str] = Field(min_length=1)
+    """Blocks of one conversation. Unified diffs in them, which are the whole text or fenced as
+    `diff`, are applied as by file.patch; the text of any other block goes to `path`."""
+    path: str | None = None
+    """File for the other texts; it is made if it is not there. They come behind what it has, each
+    set apart by a blank line; with lines (`notes.md#L10-L20`) in the place of these."""
+    message: str | None = Field(None, max_length=10_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")
+    """Save the files, and make one commit of git with this message, whose last line names the
+    context and its version. For owners: hooks run."""
+    difference: str | None = None
+    """Digest of the difference, which a call without it has answered."""
+
+
+class DriftCommitResult(Result):
+    """The difference, and what has become of it."""
+
+    difference: str
+    """Digest of the difference; a call with it makes the change."""
+    files: list[ChangedFile]
+    """Each with its difference: with a `message` from HEAD, for that is committed; else from the
+    text that it has."""
+    state: Literal["shown", "delivered"]
+    """Whether the files are changed."""
+    commit: str | None = None
+    """Id of the commit of git."""
+    outcome: str | None = None
+    """The reason why git has committed nothing; the files are changed all the same."""
+    drift_id: str | None = None
+    """Id of the drift."""
+    block_id: str | None = None
+    """Block of kind drift that says in the conversation what was done."""
+    block_name: str | None = None
+    """The same block by the names of its parts."""
+    context_version: int
+
+
+class _Target(NamedTuple):
+    """A file that is changed, and how."""
+
+    place: ProjectPath
+    is_new: bool
+    head: str | None
+    """Text to compare with; the text that it has if None."""
+    edits: list[_Edit]
+
+
+@tool(
+    "drift.commit",
+    needs=Permission.WRITE,
+    errors=(
+        *WRITING,
+        ErrorCode.LINE_OUT_OF_RANGE,
+        ErrorCode.PATCH_FAILED,
+        ErrorCode.STALE_VERSION,
+    ),
+)
+async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
+    """Write what blocks of a conversation say into files of the project; commit them if asked.
+
+    A call without `difference` changes nothing and answers what it would change. A call with the
+    digest from that answer makes the change if it is still the same: all files are changed, or
+    none. In a file it is an edit like any other, by whoever calls; the conversation gets a block
+    that says what was done. If git refuses, the files stay changed, and `outcome` says why.
+    """
+    if params.message is not None:
+        check_shell(call.actor.principal, call.role)
+    context, first = await call.block(params.blocks[0])
+    if context.row.kind is not ContextKind.CONVERSATION:
+        raise invalid_params(
+            "Blocks of a conversation are committed, and this is the text of a file: change files"
+            " with file.edit.",
+            field="blocks",
+        )
+    blocks = [first, *[await block_in(call, context, one) for one in params.blocks[1:]]]
+    version = context.seq
+    texts = {one: render(context.document, one) for one in blocks}
+    size = sum(map(len, texts.values()))
+    what = f"The blocks have {size} code points"
+    check_limit(size, context.limits, "patch_code_points", what, "commit fewer at once")
+    targets = await _targets(call, params, await asyncio.to_thread(_edits, texts, params.path))
+    known = {path: await call.file(path) for path, one in targets.items() if not one.is_new}
+    files = _shown(targets, _plan(targets, known))
+    whole = "".join(one.diff for one in files)
+    if not whole:
+        raise invalid_params("The files have these texts already: there is nothing to commit.")
+    what = f"The difference has {len(whole)} code points"
+    check_limit(len(whole), context.limits, "patch_code_points", what, "commit fewer blocks")
+    if params.difference is None:
+        about = {"difference": _digest(files), "context_version": version}
+        return DriftCommitResult(files=files, state="shown", **about)
+
+    def plan(opened: Mapping[str, OpenFile]) -> list[PlannedFile]:
+        planned = _plan(targets, opened)
+        found = _shown(targets, planned)
+        if (now := _digest(found)) != params.difference:
+            raise AntiphonError(
+                ErrorCode.STALE_VERSION,
+                "The difference is another one than was shown, so nothing was changed: look at the"
+                " new one, and call again with its digest.",
+                difference=now,
+                diff="".join(one.diff for one in found),
+            )
+        return planned
+
+    new = [path for path, one in targets.items() if one.is_new]
+    changed = await change_files(call, known, new, plan, "drift")
+    origin = DriftOrigin(
+        id=call.kernel.ids.uuid7(),
+        context=context.id,
+        label=context.label,
+        version=version,
+        by=call.actor.principal.username,
+        blocks=tuple(blocks),
+    )
+    made, outcome = None, None
+    try:
+        if params.message is not None:
+            made = await _commit(call, known.values(), params.message, origin)
+    except AntiphonError as error:
+        outcome = f"The files are changed, but there is no commit: {error.message}"
+    said = f"Commit {made}" if made is not None else outcome
+    block = await _write_header(call, context, origin, _fenced(whole, said))
+    return DriftCommitResult(
+        difference=params.difference,
+        files=[
+            now.model_copy(update={"diff": shown.diff})
+            for now, shown in zip(changed, files, strict=True)
+        ],
+        state="delivered",
+        commit=made,
+        outcome=outcome,
+        drift_id=origin.id,
+        block_id=block,
+        block_name=context.block_name(block),
+        context_version=context.seq,
+    )
+
+
+def _edits(texts: Mapping[str, str], path: str | None) -> list[tuple[str, _Edit]]:
+    """Return the changes that texts of blocks are, each with the path of its file."""
+    place = FilePlace.parse(path) if path is not None else None
+    patches, others = list[str](), list[str]()
+    for block, text in texts.items():
+        found = [text] if _DIFF.match(text) else _diffs(text)
+        patches += found
+        if found:
+            continue
+        if place is None or not text.strip():
+            what = "has no unified diff" if text.strip() else "is empty"
+            raise invalid_params(
+                f"Block {block} {what}: give path, the file that its text goes to, or leave the"
+                " block out.",
+                field="path",
+            )
+        others.append(text)
+    edits: list[tuple[str, _Edit]] = []
+    if place is not None and others:
+        edits.append((place.path, partial(_plan_texts, others, place.lines)))
+    for part in (part for patch in patches for part in split_patch(patch)):
+        edits.append((part.path, partial(plan_patch, patch=part.patch)))
+    return edits
+
+
+def _diffs(text: str) -> list[str]:
+    from markdown_it import MarkdownIt  # takes a while, and most kernels commit nothing
+
+    fences = (one for one in MarkdownIt("commonmark").parse(text) if one.type == "fence")
+    return [one.content for one in fences if one.info.split()[:1] in _DIFF_FENCES]
+
+
+def _plan_texts(texts: Sequence[str], lines: range | None, before: str) -> list[TextSplice]:
+    """Return the change that brings texts to the end, or in the place of lines."""
+    said = "\n".join(one if one.endswith("\n") else f"{one}\n" for one in texts)
+    if lines is not None:
+        return plan_edit(before, [Replace(lines.start, lines.stop, said)])
+    apart = "\n" if before and not before.endswith("\n\n") else ""
+    return plan_edit(before, [Insert(line_count(before), apart + said)])
+
+
+async def _targets(
+    call: Call, params: DriftCommitParams, edits: Sequence[tuple[str, _Edit]]
+) -> dict[str, _Target]:
+    """Return the files that are changed, by path, if the caller may change them."""
+    files, targets = call.kernel.files, dict[str, _Target]()
+    is_committed = params.message is not None and await files.git.folder() is not None
+    for named, edit in edits:
+        call.check_files(named)
+        place = await files.find(named)
+        files.check_shown(call.actor.principal, place.shown)
+        if place.shown not in targets:
+            is_new = (await asyncio.to_thread(look, place)).kind is DiskKind.MISSING
+            head = await head_text(call, place) if is_committed else None
+            targets[place.shown] = _Target(place, is_new, head, [])
+        targets[place.shown].edits.append(edit)
+    return targets
+
+
+def _plan(targets: Mapping[str, _Target], files: Mapping[str, OpenFile]) -> list[PlannedFile]:
+    planned: list[PlannedFile] = []
+    for path, target in targets.items():
+        file = files.get(path)
+        before = after = file.now().text if file is not None else ""
+        try:
+            for edit in target.edits:
+                after = apply_splices(after, edit(after))
+        except AntiphonError as error:
+            error.message = f"{path}: {error.message}"
+            raise
+        planned.append(PlannedFile(path, file, plan_difference(before, after)))
+    return planned
+
+
+def _shown(targets: Mapping[str, _Target], planned: Sequence[PlannedFile]) -> list[ChangedFile]:
+    """Return the files with their differences, as people see them."""
+    shown: list[ChangedFile] = []
+    for one, target in zip(planned, targets.values(), strict=True):
+        change = one.shown()
+        if target.head is not None:
+            before = one.file.now().text if one.file is not None else ""
+            diff = unified_diff(target.head, apply_splices(before, one.splices), one.path)
+            change = change.model_copy(update={"diff": diff})
+        shown.append(change)
+    return shown
+
+
+def _digest(files: Sequence[ChangedFile]) -> str:
+    return sha256("".join(one.diff for one in files).encode()).hexdigest()
+
+
+async def _commit(
+    call: Call, files: Collection[OpenFile], message: str, origin: DriftOrigin
+) -> str:
+    """Save files and commit them; return the id of the commit."""
+    for file in files:
+        await file.save()
+    said = f"{message.rstrip()}\n\nFrom antiphon context {origin.label}, version {origin.version}"
+    return await call.kernel.files.git.commit([one.path for one in files], said)
+
+
+def _fenced(difference: str, about: str | None) -> str:
+    fence = "`" * max([3, *(len(one) + 1 for one in re.findall("`+", difference))])
+    return f"{fence}diff\n{difference}{fence}\n" + (f"\n{about}\n" if about else "")
+
+
+async def _write_header(call: Call, context: Context, origin: DriftOrigin, text: str) -> str:
+    """Create the block that says what was committed; return its id."""
+    document = context.document
+    block = str(context.next_block_id(call.actor.principal.id))
+
+    def write() -> None:
+        header = BlockHeader(
+            id=block,
+            kind=BlockKind.DRIFT,
+            role=Role.USER,
+            status=Status.DONE,
+            order=order_at_end(document),
+            created=iso_time(call.kernel.clock.now_ms()),
+            author=call.actor.principal.id,
+            drift_kind=DriftKind.COMMIT,
+            source_context=origin.context,
+            source_block=origin.blocks[0],
+            metadata={DRIFT: origin.as_json()},
+        )
+        document.create_block(header, text)
+
+    await context.write(call.actor, "drift", write, blocks=()).saved()
+    return block
