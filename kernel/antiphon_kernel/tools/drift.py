@@ -41,7 +41,6 @@ from antiphon_kernel.tools.drift_merge import (
     planned,
     taken_blocks,
 )
-from antiphon_kernel.types.block_metadata import DRIFT
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import DriftOrigin, drift_origin, is_drifted
 from antiphon_kernel.types.enums import (
