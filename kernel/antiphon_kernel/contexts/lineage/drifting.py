@@ -133,8 +133,8 @@ def write_drift(
             context.members.introduce(principal_of(principal))
         orders = orders_at(document, len(document), 1 + len(copies))
         document.create_block(header._replace(order=orders[0]), changes.text)
-        contents = source.plain_texts(taken.blocks)
-        for (block, copy), order, text in zip(copies.items(), orders[1:], contents, strict=True):
+        texts = source.plain_texts(taken.blocks)
+        for (block, copy), order, text in zip(copies.items(), orders[1:], texts, strict=True):
             copied = _copied_header(source.header(block), context, origin)
             parent = copies.get(copied.parent or "", header_block)
             placed = copied._replace(id=copy, order=order, parent=parent)
