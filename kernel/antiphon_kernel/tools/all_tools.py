@@ -12,6 +12,7 @@ from antiphon_kernel.tools import (
     context,
     drift,
     drift_commit,
+    drift_merge,
     edit,
     file,
     file_edit,
@@ -47,6 +48,7 @@ KERNEL_TOOLS: Final[tuple[Tool, ...]] = tools_of(
     file,
     file_edit,
     drift_commit,
+    drift_merge,
     kernel,
     keys,
 )

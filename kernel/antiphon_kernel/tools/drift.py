@@ -21,6 +21,7 @@ from antiphon_kernel.contexts.lineage import (
     TakenBlocks,
     WrittenDrift,
     capture,
+    check_mergeable,
     read_version,
     write_drift,
 )
@@ -29,8 +30,17 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, DriftRow
+from antiphon_kernel.text.merge3 import Resolution
 from antiphon_kernel.tools._common import attached_files, block_in
-from antiphon_kernel.types.block_metadata import DRIFT
+from antiphon_kernel.tools.drift_merge import (
+    ConflictChoice,
+    MergeChoices,
+    PreviewParams,
+    merge_changes,
+    merge_target,
+    planned,
+    taken_blocks,
+)
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import DriftOrigin, drift_origin, is_drifted
 from antiphon_kernel.types.enums import (
@@ -135,6 +145,23 @@ class PullParams(Params):
     """As for drift.push."""
 
 
+class MergeParams(PreviewParams):
+    """A fork, and what is merged of it."""
+
+    blocks: list[str] | None = Field(default=None, max_length=MOST_BLOCKS)
+    """New blocks of the fork that are taken; all that drift.preview offers if absent."""
+    resolve: dict[int, ConflictChoice] = Field(default_factory=dict)
+    """What becomes of each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
+    prefer: Resolution | None = None
+    """The side that the other conflicts go to."""
+    plan: str | None = None
+    """The `plan` of a preview: nothing is merged if it would be something else by now."""
+    conclude: bool = False
+    """Archive the fork then."""
+    wake: bool = False
+    """Whether the models of the target answer it."""
+
+
 class DriftListParams(Params):
     """Filter for drifts."""
 
@@ -199,7 +226,7 @@ async def _move(
     source.appends.flush_all()
     named = [await block_in(call, source, one) for one in references or ()]
     blocks = _together(source, named or _last_answer(source))
-    lineage = lineage_of(call.kernel, source, blocks)
+    lineage = lineage_of(source, blocks)
     request = DriftRequest(blocks=tuple(blocks), lineage=lineage, wakes=wakes(call, wake))
     # Between these two nothing comes: the copies are of the version that is staged.
     document = capture(source.document, blocks, call.kernel.ids.client_id())
@@ -207,16 +234,50 @@ async def _move(
     return await deliver(call.kernel, row.id, call.actor, document)
 
 
-def lineage_of(kernel: Kernel, source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
+def lineage_of(source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
     """Return the contexts that blocks came through before they were in this one."""
     found: dict[str, None] = {}
     for header in source.document.headers(blocks):
-        if is_drifted(header.metadata):
-            block = kernel.drifts[header.metadata[DRIFT]].block
-            origin = drift_origin(source.document.header(block).metadata)
-            if origin is not None:
-                found |= dict.fromkeys((*origin.lineage, origin.context))
+        while is_drifted(header.metadata) and header.parent is not None:
+            header = source.document.header(header.parent)
+        if (origin := drift_origin(header.metadata)) is not None:
+            found |= dict.fromkeys((*origin.lineage, origin.context))
     return tuple(found)
+
+
+@tool(
+    "drift.merge",
+    needs=Permission.WRITE,
+    errors=(*ERRORS, ErrorCode.MERGE_CONFLICT, ErrorCode.STALE_VERSION),
+)
+async def merge(call: Call, params: MergeParams) -> DeliveredResult:
+    """Bring what a fork has written since it was made, or merged last, to where it came from.
+
+    Blocks that both have are changed by a three-way merge: what each side wrote is kept, and keeps
+    its authors. New blocks come behind them, as drift.push brings them. Where both sides have
+    changed one place, nothing is merged until resolve or prefer say what becomes of it. All of it
+    is one step of undo.
+    """
+    source = await call.context(params.source)
+    target = await merge_target(call, source, params.target)
+    if params.conclude and not call.role.may(Permission.ARRANGE):
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"You are {call.role.described()}, and archive no context: leave conclude out.",
+        )
+    blocks = None
+    if params.blocks is not None:
+        blocks = tuple([await block_in(call, source, one) for one in params.blocks])
+    choices = MergeChoices(
+        blocks=blocks, resolve=params.resolve, prefer=params.prefer, plan=params.plan
+    )
+    check_mergeable(source, target)
+    request = DriftRequest(wakes=params.wake, merge=choices)
+    row = await stage(call, DriftKind.MERGE, source, target, request)
+    merged = await deliver(call.kernel, row.id, call.actor)
+    if params.conclude:
+        await call.kernel.contexts.archive(call.actor, source, True)
+    return merged
 
 
 def check_target(source: Context, target: Context) -> None:
@@ -291,6 +352,7 @@ class DriftRequest(BaseModel):
     blocks: tuple[str, ...] = ()
     lineage: tuple[str, ...] = ()
     wakes: bool = False
+    merge: MergeChoices | None = None
     credential: int | None = None
     """Number of that which let in whoever asked."""
     of_turn: bool = False
@@ -365,22 +427,32 @@ async def _write(
     kernel.files.check_shown(actor.principal, kernel.files.path_of(source.id))
     check_open(target)
     context, journal = await kernel.context(target.id), kernel.journal
-    with closing(
-        document or await read_version(journal, source, row.version, kernel.ids.client_id())
-    ) as read:
-        taken = await TakenBlocks.read(journal, source, read, request.blocks, row.version)
+    time, changes = kernel.clock.now_ms(), Changes()
+    if request.merge is not None:
+        fork = await kernel.context(source.id)
+        plan = await planned(kernel, fork, context)
+        blocks, changes = merge_changes(fork, context, plan, request.merge, actor, time)
+        taken = taken_blocks(kernel, fork, plan, blocks)
+        row = replace(row, version=plan.version)
+    else:
+        if document is None:
+            client = kernel.ids.client_id()
+            document = await read_version(journal, source, row.version, client)
+        blocks, version = request.blocks, row.version
+        taken = await TakenBlocks.read(journal, source, document, blocks, version)
+    with closing(taken.document):
         origin = DriftOrigin(
             row.id,
             source.id,
             source.label,
             row.version,
             actor.principal.username,
-            request.blocks,
+            blocks,
             request.lineage,
             request.wakes,
         )
-        time, find = kernel.clock.now_ms(), kernel.members.find
-        return context, write_drift(context, actor, row, origin, taken, find, time, Changes())
+        find = kernel.members.find
+        return context, write_drift(context, actor, row, origin, taken, find, time, changes)
 
 
 async def resume_drifts(kernel: Kernel) -> None:

@@ -113,7 +113,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
         kernel.ids.uuid7(),
         *(source.id, source.label, source.seq, call.actor.principal.username),
         blocks[:MOST_BLOCKS],
-        lineage_of(kernel, source, blocks),
+        lineage_of(source, blocks),
         wakes(call, params.wake),
     )
     made = Distillation(kernel, source, target, origin, items, names)

@@ -107,7 +107,7 @@ _OFFERS: Final = (
     ),
     _Offer(
         "block.search",
-        "Find text in a block, with the numbers of its lines.",
+        "Find text in a block, with line numbers.",
         {**_PLACE, "query": "", "regex": ""},
     ),
     _Offer("block.get", "Read fields and lists of a block as JSON.", {**_PLACE, "field": ""}),
@@ -116,7 +116,7 @@ _OFFERS: Final = (
     ),
     _Offer(
         "block.create",
-        "Write a text that stays, such as a plan or a draft; an answer is simply said.",
+        "Write a text that stays, such as a plan; an answer is simply said.",
         {"content": "", "parent_id": "", "after": "Block that it stands behind."},
         ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},

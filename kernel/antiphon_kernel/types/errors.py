@@ -20,6 +20,7 @@ class ErrorCode(StrEnum):
     LINE_OUT_OF_RANGE = "line_out_of_range"
     CONTENT_MISMATCH = "content_mismatch"
     STALE_VERSION = "stale_version"
+    MERGE_CONFLICT = "merge_conflict"
     OVERLAPPING_OPERATIONS = "overlapping_operations"
     PATCH_FAILED = "patch_failed"
     INVALID_REGEX = "invalid_regex"

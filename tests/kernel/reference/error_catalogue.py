@@ -99,8 +99,14 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         | _LINES
         | _VERSION,
     ),
+    ErrorCode.MERGE_CONFLICT: Meaning(
+        "A fork and the context that it was forked from have changed the same places, and nobody"
+        " has said what becomes of them. Nothing was merged.",
+        {"conflicts": "how many there are"},
+    ),
     ErrorCode.STALE_VERSION: Meaning(
-        "What the call refers to by `base_version` has changed since, or there is no such version.",
+        "What the call refers to, by `base_version` or as it was shown, has changed since, or there"
+        " is no such version.",
         {
             "lines": "the lines as they are now",
             "difference": "of drift.commit: digest of the difference as it is now",

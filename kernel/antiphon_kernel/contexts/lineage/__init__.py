@@ -5,7 +5,7 @@ from antiphon_kernel.contexts.lineage.drifting import (
     TakenBlocks,
     WrittenDrift,
     capture,
-    inherited_run,
+    inherited_runs,
     write_drift,
 )
 from antiphon_kernel.contexts.lineage.drifts import Drifts
@@ -19,4 +19,11 @@ from antiphon_kernel.contexts.lineage.forking import (
     split_calls,
     start_fork,
     start_with,
+)
+from antiphon_kernel.contexts.lineage.merging import (
+    MergedBlock,
+    MergePlan,
+    check_mergeable,
+    plan_merge,
+    runs_of_splices,
 )

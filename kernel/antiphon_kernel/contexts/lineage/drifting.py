@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from antiphon_kernel.contexts.commit_types import CommitHandle, Inherited
@@ -71,7 +71,7 @@ class Changes:
     blocks: Sequence[str] = ()
     apply: Callable[[], None] = lambda: None
     inherited: Inherited = field(default_factory=dict)
-    authors: Sequence[Principal] = ()
+    """Authors of what it writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,6 @@ class WrittenDrift:
     """As it is then."""
     copies: tuple[str, ...]
     """Ids of the copies, in order."""
-
-
-def inherited_run(start: int, run: Run, block: str) -> InheritedRun:
-    """Return what is stored of a run that begins at a code point of what was copied.
-
-    Args:
-        block: the original, if it is the one that has the version.
-    """
-    stamp = run.stamp
-    of = stamp.principal, stamp.version, stamp.time, stamp.block or block
-    return InheritedRun(start, start + run.length, *of)
 
 
 def write_drift(
@@ -130,26 +119,30 @@ def write_drift(
         metadata={DRIFT: origin.as_json()},
     )
 
+    copied = {
+        copies[block]: {
+            path: inherited_runs(one.runs, block)
+            for path, one in taken.authors.get(block, {}).items()
+        }
+        for block in taken.blocks
+    }
+    inherited = {**copied, **changes.inherited}
+    runs = (run for texts in inherited.values() for found in texts.values() for run in found)
+    everybody = dict.fromkeys([*authors.values(), *(run.principal for run in runs)])
+
     def write() -> None:
-        known = (*map(principal_of, authors.values()), *changes.authors)
-        for principal in known:
-            context.members.introduce(principal)
+        for principal in everybody:
+            context.members.introduce(principal_of(principal))
         orders = orders_at(document, len(document), 1 + len(copies))
         document.create_block(header._replace(order=orders[0]), changes.text)
-        texts = source.plain_texts(taken.blocks)
-        for (block, copy), order, text in zip(copies.items(), orders[1:], texts, strict=True):
+        contents = source.plain_texts(taken.blocks)
+        for (block, copy), order, text in zip(copies.items(), orders[1:], contents, strict=True):
             copied = _copied_header(source.header(block), context, origin)
             parent = copies.get(copied.parent or "", header_block)
             placed = copied._replace(id=copy, order=order, parent=parent)
             copy_block(source, block, document, placed, text)
         changes.apply()
 
-    inherited = {
-        copies[block]: {
-            path: _runs(one.runs, block) for path, one in taken.authors.get(block, {}).items()
-        }
-        for block in taken.blocks
-    }
     delivered = replace(
         row, state=DriftState.DELIVERED, seq=0, block=header_block, request="", outcome=""
     )
@@ -160,7 +153,7 @@ def write_drift(
         blocks=changes.blocks,
         undo=UndoKind.DRIFT,
         drift=delivered,
-        inherited={**inherited, **changes.inherited},
+        inherited=inherited,
     )
     return WrittenDrift(handle, replace(delivered, seq=handle.seq), tuple(copies.values()))
 
@@ -178,8 +171,15 @@ def _copied_header(header: BlockHeader, context: Context, origin: DriftOrigin) -
     return copied
 
 
-def _runs(runs: Sequence[Run], block: str) -> list[InheritedRun]:
+def inherited_runs(runs: Iterable[Run], block: str | None) -> list[InheritedRun]:
+    """Return what is stored of the authors of a text that was copied.
+
+    Args:
+        block: the original, if it is the one that has the versions; None if it is the copy.
+    """
     found: list[InheritedRun] = []
     for run in runs:
-        found.append(inherited_run(found[-1].end if found else 0, run, block))
+        start, stamp = found[-1].end if found else 0, run.stamp
+        of = stamp.principal, stamp.version, stamp.time, stamp.block or block
+        found.append(InheritedRun(start, start + run.length, *of))
     return found

@@ -6,7 +6,7 @@ import asyncio
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.storage import ContextRow, DriftRow, Journal
-from antiphon_kernel.types.enums import DriftKind, DriftState
+from antiphon_kernel.types.enums import DriftState
 
 
 class Drifts:
@@ -46,12 +46,8 @@ class Drifts:
         at = target.number, unit
         return next(row for row in self._rows.values() if (row.target, row.seq) == at)
 
-    def last_merge(self, source: ContextRow, target: ContextRow) -> DriftRow | None:
-        """Return the last merge of one context into another that is in force."""
-        found = (
-            row
-            for row in reversed(self._rows.values())
-            if row.kind is DriftKind.MERGE and row.state is DriftState.DELIVERED
-        )
-        ends = source.number, target.number
-        return next((row for row in found if (row.source, row.target) == ends), None)
+    def in_force(self, source: ContextRow, target: ContextRow) -> list[DriftRow]:
+        """Return what has come from one context into another and is not undone, oldest first."""
+        ends = source.number, target.number, DriftState.DELIVERED
+        found = [row for row in self._rows.values() if (row.source, row.target, row.state) == ends]
+        return sorted(found, key=lambda row: row.seq)

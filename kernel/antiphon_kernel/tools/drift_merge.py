@@ -1,0 +1,319 @@
+"""Merges of forks into the contexts that they came from: `drift.preview`, and what is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import (
+    Changes,
+    MergedBlock,
+    MergePlan,
+    TakenBlocks,
+    capture,
+    check_mergeable,
+    inherited_runs,
+    plan_merge,
+    runs_of_splices,
+)
+from antiphon_kernel.document.history.block_history import Run, Stamp
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.kernel import Call, Kernel
+from antiphon_kernel.messages import estimate_text
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.storage import InheritedRun
+from antiphon_kernel.text.merge3 import Resolution, check_conflicts
+from antiphon_kernel.text.merge_edits import MergeSplice, resolved
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import Actor, TextSplice
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import reject_long_text
+
+
+class PreviewParams(Params):
+    """A fork, and the context that it is merged into."""
+
+    source: str
+    """The fork: label or id."""
+    target: str | None = None
+    """The context that it was forked from; that one if absent."""
+
+
+class ShownConflict(Result):
+    """A place that both contexts have changed, each in its own way."""
+
+    number: int
+    """Number of the conflict in the whole merge, from 0."""
+    base: str
+    """What both began with."""
+    ours: str
+    """What the target has."""
+    theirs: str
+    """What the fork has."""
+    start: int
+    """Code point of `after` where ours begins."""
+    end: int
+
+
+class ShownChange(Result):
+    """A block that a merge changes."""
+
+    block_id: str
+    block_name: str
+    source_block: str
+    before: str
+    """Its text now."""
+    after: str
+    """Its text then; as it is now where there is a conflict."""
+    conflicts: list[ShownConflict]
+
+
+class OfferedBlock(Result):
+    """A block of the fork that the target does not have."""
+
+    source_block: str
+    source_block_name: str
+    kind: str
+    username: str
+    text: str
+    tokens: int
+
+
+class PreviewResult(Result):
+    """What a merge would do."""
+
+    source_context: str
+    source_label: str
+    source_version: int
+    target_context: str
+    target_label: str
+    target_version: int
+    plan: str
+    """Names what was shown, for drift.merge."""
+    changes: list[ShownChange]
+    offers: list[OfferedBlock]
+    conflicts: int
+    """How many in all."""
+    tokens: int
+    """Estimate of what models would read more."""
+
+
+class ConflictChoice(BaseModel):
+    """What becomes of a conflict: one side, both, or a text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    side: Resolution | None = None
+    text: str | None = None
+
+    @model_validator(mode="after")
+    def _check_one(self) -> ConflictChoice:
+        if (self.side is None) == (self.text is None):
+            raise ValueError("give either side or text")
+        return self
+
+    @property
+    def resolution(self) -> Resolution | str:
+        return self.side if self.side is not None else self.text or ""
+
+
+class MergeChoices(BaseModel):
+    """What a merge is asked to do, as it is stored until it is delivered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    blocks: tuple[str, ...] | None = None
+    """Blocks of the fork that are taken; all that are offered if None."""
+    resolve: Mapping[int, ConflictChoice] = Field(default_factory=dict)
+    prefer: Resolution | None = None
+    plan: str | None = None
+
+
+async def planned(kernel: Kernel, source: Context, target: Context) -> MergePlan:
+    """Return what it is to merge a fork now; it holds until the next await."""
+    check_mergeable(source, target)
+    source.appends.flush_all()
+    target.appends.flush_all()
+    return await plan_merge(kernel.drifts, source, target)
+
+
+@tool("drift.preview", needs=Permission.READ, errors=REFERENCES[1:])
+async def preview(call: Call, params: PreviewParams) -> PreviewResult:
+    """Show what drift.merge would do: texts, conflicts, and new blocks that may be taken."""
+    source = await call.context(params.source)
+    target = await merge_target(call, source, params.target)
+    plan = await planned(call.kernel, source, target)
+    number, changes = 0, list[ShownChange]()
+    for one in plan.changes:
+        conflicts: list[ShownConflict] = []
+        for conflict in one.merge.conflicts:
+            conflicts.append(
+                ShownConflict(
+                    number=number,
+                    base=conflict.base.text,
+                    ours=conflict.ours.text,
+                    theirs=conflict.theirs.text,
+                    start=conflict.merged.start,
+                    end=conflict.merged.end,
+                )
+            )
+            number += 1
+        changes.append(
+            ShownChange(
+                block_id=one.block,
+                block_name=target.block_name(one.block),
+                source_block=one.original,
+                before=one.before,
+                after=one.merge.text,
+                conflicts=conflicts,
+            )
+        )
+    offers: list[OfferedBlock] = []
+    for header in source.document.headers(plan.offers):
+        text = render(source.document, header.id)
+        offers.append(
+            OfferedBlock(
+                source_block=header.id,
+                source_block_name=source.block_name(header.id),
+                kind=str(header.kind),
+                username=source.username(header.author),
+                text=text,
+                tokens=estimate_text(text),
+            )
+        )
+    grown = sum(estimate_text(one.after) - estimate_text(one.before) for one in changes)
+    return PreviewResult(
+        source_context=source.id,
+        source_label=source.label,
+        source_version=plan.version,
+        target_context=target.id,
+        target_label=target.label,
+        target_version=target.seq,
+        plan=plan.digest,
+        changes=changes,
+        offers=offers,
+        conflicts=plan.conflicts,
+        tokens=grown + sum(one.tokens for one in offers),
+    )
+
+
+async def merge_target(call: Call, source: Context, reference: str | None) -> Context:
+    """Return the context that a fork is merged into."""
+    origin = source.row.origin
+    if reference is None and origin is not None:
+        reference = call.kernel.contexts.of_number(origin.source).id
+    if reference is None:
+        raise invalid_params(
+            f"Context {source.label} is no fork: name the fork that is merged.", field="source"
+        )
+    return await call.context(reference)
+
+
+def merge_changes(
+    source: Context,
+    target: Context,
+    plan: MergePlan,
+    choices: MergeChoices,
+    actor: Actor,
+    time: int,
+) -> tuple[tuple[str, ...], Changes]:
+    """Return the blocks that are taken, and the changes of those that both have.
+
+    Raises:
+        AntiphonError: merge_conflict, if one is not resolved; stale_version, if another plan was
+            shown; invalid_params; too_large.
+    """
+    if choices.plan not in (None, plan.digest):
+        raise AntiphonError(
+            ErrorCode.STALE_VERSION,
+            "What there is to merge is not what was shown, so nothing was merged: look at the"
+            " preview again.",
+        )
+    offers, taken = plan.offers, choices.blocks if choices.blocks is not None else plan.offers
+    for block in taken:
+        if block not in offers:
+            raise invalid_params(
+                f"Block {quote(block)} is not offered: drift.preview names those that are.",
+                field="blocks",
+            )
+    check_conflicts(choices.resolve, plan.conflicts)
+    missing = plan.conflicts - len(choices.resolve)
+    if missing and choices.prefer is None:
+        raise AntiphonError(
+            ErrorCode.MERGE_CONFLICT,
+            f"{source.label} and {target.label} have changed the same places, so nothing was"
+            f" merged: say in resolve what becomes of {missing} conflicts that drift.preview"
+            " shows, or give prefer.",
+            conflicts=missing,
+        )
+    number = 0
+    splices: dict[str, tuple[MergeSplice, ...]] = {}
+    for one in plan.changes:
+        numbers = range(number, number + len(one.merge.conflicts))
+        number = numbers.stop
+        chosen = {
+            index: choices.resolve[at].resolution if at in choices.resolve else choices.prefer
+            for index, at in enumerate(numbers)
+        }
+        made = resolved(one.merge, {at: side for at, side in chosen.items() if side is not None})
+        grown = sum(len(splice.inserted) - splice.deleted for splice in made)
+        reject_long_text(target.limits, len(one.before) + grown)
+        if made:
+            splices[one.block] = made
+    if not splices and not taken:
+        raise invalid_params(
+            f"There is nothing to merge: {target.label} has all that was taken of {source.label}."
+        )
+
+    def apply() -> None:
+        for block, script in splices.items():
+            target.document.splice_all(block, _sequential(script))
+
+    merged = {one.block: one for one in plan.changes}
+    return tuple(block for block in offers if block in set(taken)), Changes(
+        text=_summed_up(len(splices), len(taken)),
+        blocks=tuple(splices),
+        apply=apply,
+        inherited={
+            block: {None: _inherited(target, merged[block], script, actor, time)}
+            for block, script in splices.items()
+        },
+    )
+
+
+def taken_blocks(
+    kernel: Kernel, source: Context, plan: MergePlan, blocks: Sequence[str]
+) -> TakenBlocks:
+    """Return the blocks of a fork that are taken, as they are now."""
+    document = capture(source.document, blocks, kernel.ids.client_id())
+    return TakenBlocks(source.row, document, blocks, plan.authors)
+
+
+def _sequential(script: Sequence[MergeSplice]) -> list[TextSplice]:
+    """Return splices each of which counts in the text as the ones before leave it."""
+    found, grown = list[TextSplice](), 0
+    for one in script:
+        found.append(TextSplice(one.offset + grown, one.deleted, one.inserted))
+        grown += len(one.inserted) - one.deleted
+    return found
+
+
+def _inherited(
+    target: Context, merged: MergedBlock, script: Sequence[MergeSplice], actor: Actor, time: int
+) -> list[InheritedRun]:
+    version = target.blocks.version(merged.block) + 1
+    own = Run(0, Stamp(actor.principal.id, version, time, merged.block))
+    runs = runs_of_splices(script, merged.runs, own)
+    return inherited_runs(runs, merged.original)
+
+
+def _summed_up(changed: int, added: int) -> str:
+    said = [
+        f"{count} {'block' if count == 1 else 'blocks'} {what}"
+        for count, what in ((changed, "changed"), (added, "added"))
+        if count
+    ]
+    return ", ".join(said)
