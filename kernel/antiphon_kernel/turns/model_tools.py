@@ -117,7 +117,7 @@ _OFFERS: Final = (
     _Offer(
         "block.create",
         "Write a text that stays, such as a plan; an answer is simply said.",
-        {"content": "", "parent_id": "", "after": "Block that it stands behind."},
+        {"content": "", "parent_id": "", "after": "Stands behind it."},
         ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},
         {"content": {"type": "string"}},
@@ -181,7 +181,7 @@ _OFFERS: Final = (
     ),
     _Offer(
         "context.usage",
-        "Estimate how many tokens the context takes.",
+        "Estimate the tokens of the context.",
         {},
         ("exclude_contributions", "include_only_contributions", "model"),
     ),
