@@ -262,6 +262,7 @@ def quote_turns(items: Iterable[LayoutItem], room: int) -> list[tuple[list[Layou
     turns: dict[str, list[LayoutItem]] = {}
     for item in items:
         turns.setdefault(item.turn, []).append(item)
+    quoted, sizes = list[tuple[list[LayoutItem], str]](), list[int]()
     for detail in reversed(_DETAILS):
         quoted = [(turn, _section(turn, detail).partition("\n")[2]) for turn in turns.values()]
         sizes = [estimate_text(text) for _, text in quoted]

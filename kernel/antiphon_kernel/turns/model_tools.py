@@ -107,7 +107,7 @@ _OFFERS: Final = (
     ),
     _Offer(
         "block.search",
-        "Find text in a block, with the numbers of its lines.",
+        "Find text in a block, with line numbers.",
         {**_PLACE, "query": "", "regex": ""},
     ),
     _Offer("block.get", "Read fields and lists of a block as JSON.", {**_PLACE, "field": ""}),
@@ -116,8 +116,8 @@ _OFFERS: Final = (
     ),
     _Offer(
         "block.create",
-        "Write a text that stays, such as a plan or a draft; an answer is simply said.",
-        {"content": "", "parent_id": "", "after": "Block that it stands behind."},
+        "Write a text that stays, such as a plan; an answer is simply said.",
+        {"content": "", "parent_id": "", "after": "Stands behind it."},
         ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},
         {"content": {"type": "string"}},
@@ -181,7 +181,7 @@ _OFFERS: Final = (
     ),
     _Offer(
         "context.usage",
-        "Estimate how many tokens the context takes.",
+        "Estimate the tokens of the context.",
         {},
         ("exclude_contributions", "include_only_contributions", "model"),
     ),

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -338,33 +339,75 @@ class TurnRunner:
         self._latest[context.id, model] = work
 
         async def play() -> None:
-            principal = await self.principal(model)
-            work.username = principal.username
-            actor = self._kernel.open_session(principal, VIA_TURN)
-            work.session = actor.session
-            self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
-            presence = WriterPresence(context, actor, self._kernel.ids.client_id())
-            writer = BlockWriter(self._kernel, context, actor)
-            try:
-                if before is not None:
-                    presence.wait_at(prompt)
-                if await _may_begin(writer, prompt, before, asker):
-                    role = self._kernel.members.role_of(principal)
-                    if not role.may(Permission.WRITE):
-                        await self._refuse(context, prompt, principal, role)
-                        return
-                    work.waiting = False
-                    await self._play(work, writer, presence, asker, undecided)
-            except asyncio.CancelledError:
-                await _interrupted(writer, work)
-                raise
-            finally:
-                presence.leave()
-                for one in undecided:
-                    await self.permissions.abandon(one)
-                await self._kernel.close_session(actor)
+            async with self._writing(context, model, work) as (writer, presence):
+                principal = writer.actor.principal
+                try:
+                    if before is not None:
+                        presence.wait_at(prompt)
+                    if await _may_begin(writer, prompt, before, asker):
+                        role = self._kernel.members.role_of(principal)
+                        if not role.may(Permission.WRITE):
+                            await self._refuse(context, prompt, principal, role)
+                            return
+                        work.waiting = False
+                        await self._play(work, writer, presence, asker, undecided)
+                except asyncio.CancelledError:
+                    await _interrupted(writer, work)
+                    raise
+                finally:
+                    for one in undecided:
+                        await self.permissions.abandon(one)
 
         self._start(context, work, asker, play(), f"turn of {model}")
+        return work
+
+    @asynccontextmanager
+    async def _writing(
+        self, context: Context, model: str, work: Job
+    ) -> AsyncIterator[tuple[BlockWriter, WriterPresence]]:
+        """Let a model write in a context."""
+        principal = await self.principal(model)
+        work.username = principal.username
+        actor = self._kernel.open_session(principal, VIA_TURN)
+        work.session = actor.session
+        self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
+        presence = WriterPresence(context, actor, self._kernel.ids.client_id())
+        try:
+            yield BlockWriter(self._kernel, context, actor), presence
+        finally:
+            presence.leave()
+            await self._kernel.close_session(actor)
+
+    def start_writing(
+        self,
+        context: Context,
+        model: AnsweringModel,
+        sender: Actor,
+        write: Callable[
+            [AnsweringModel, BlockWriter, BlockWriter, WriterPresence], Awaitable[None]
+        ],
+    ) -> Job:
+        """Let a model write something that is no answer.
+
+        Args:
+            sender: who has asked for it; when they have to go, it is stopped.
+            write: gets a writer for whoever has asked, and one for the model. It is cancelled to
+                stop it; what the first one has open is marked as interrupted then.
+        """
+        asker = Asker(self._kernel, sender, Permission.WRITE)
+        work = Job(context.id, model.name, model=model.name)
+
+        async def run() -> None:
+            async with self._writing(context, model.name, work) as (writer, presence):
+                asked = BlockWriter(self._kernel, context, asker.session)
+                try:
+                    await write(model, asked, writer, presence)
+                except asyncio.CancelledError:
+                    await _interrupted(asked, work)
+                    raise
+
+        self._start(context, work, asker, run(), f"writing of {model.name}")
+        self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
         return work
 
     async def _refuse(
