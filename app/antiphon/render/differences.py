@@ -75,9 +75,9 @@ def _difference(tool: str, stored: str, text: str) -> Sequence[DiffLine]:
     arguments = arguments_of(stored) or {}
     target = arguments.get("block_id") or arguments.get("path")
     # What the kernel has found out says more than what the model has asked for.
-    found = _patch_lines(text) if tool in _OF_FILES and text else ()
+    found = patch_lines(text) if tool in _OF_FILES and text else ()
     if found or tool == "apply_patch":
-        return found or _patch_lines(arguments.get("patch"))
+        return found or patch_lines(arguments.get("patch"))
     if not isinstance(target, str):
         return ()
     target = target.removeprefix(_FILE)
@@ -86,7 +86,7 @@ def _difference(tool: str, stored: str, text: str) -> Sequence[DiffLine]:
         case "block_edit":
             operations = arguments.get("operations")
         case "block_apply_patch":
-            return _patch_lines(arguments.get("patch"), target)
+            return patch_lines(arguments.get("patch"), target)
         case "file_edit" | "file_create":
             start = arguments.get("start_line")
             one = {
@@ -144,7 +144,7 @@ def _lines(text: str | None) -> Sequence[str]:
     return lines[:-1] if lines and not lines[-1] else lines
 
 
-def _patch_lines(patch: object, path: str | None = None) -> Sequence[DiffLine]:
+def patch_lines(patch: object, path: str | None = None) -> Sequence[DiffLine]:
     """Return the lines of a patch of a block or else of files; nothing of one that is damaged."""
     if not isinstance(patch, str):
         return ()

@@ -11,9 +11,10 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
 from antiphon.render.view import DRIFT_SIGN, drift_label
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.cells_page import CellsModal, ListedCell
+from antiphon.screens.drift_pages import CellsModal, DifferenceModal, ListedCell
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.merge_page import MergeModal
+from antiphon.screens.modals import LineModal
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.messages import estimate_text
@@ -25,6 +26,10 @@ from antiphon_kernel.types.quoting import count_of
 _WAYS: Final = ("push", "pull", "merge", "distill", "commit")
 
 _NO_MODEL: Final = "-"
+
+_PATH: Final = "File for cells that are no diff, as in docs/a.md or a.md:10-20"
+_MESSAGE: Final = "Message of a git commit; without one there is none"
+_LONGEST: Final = 1_000
 
 _COMING_ALONG: Final = (BlockKind.TOOL_RESULT, BlockKind.FILE)
 """Kinds of blocks that go where their parent goes."""
@@ -83,7 +88,7 @@ class DriftView(Controller):
             does = f"pull from {self._contexts.label_of(source)}"
             cells = await self._cells_of(source, does)
             if cells is not None:
-                await self._send("pull", {"source": source, **cells})
+                await self._send("pull", {"source": source, "context": self._here, **cells})
 
     async def merge(self) -> None:
         """Merge a fork of this context into it, or this one into what it is a fork of."""
@@ -97,13 +102,14 @@ class DriftView(Controller):
         if not entries:
             self._hint("This context is no fork, and has none: <key:fork_here> forks it at a cell.")
             return
-        source = await choose(self._cells.app, "Merge which fork?", entries)
+        source: str | None = entries[0].id
+        if len(entries) > 1:
+            source = await choose(self._cells.app, "Merge which fork?", entries)
         about = {"source": source}
         if source is None or (preview := await self._call("preview", about)) is None:
             return
         texts = {}
-        for one in preview["changes"]:
-            block = one["source_block"]
+        for block in (one["source_block"] for one in preview["changes"] if one["conflicts"]):
             read = await self._scope.call("block.read", {"block_id": block}, "Not merged")
             texts[block] = "" if read is None else read["content"]
         if not preview["changes"] and not preview["offers"]:
@@ -129,7 +135,30 @@ class DriftView(Controller):
 
     async def commit(self) -> None:
         """Write cells into files, after a look at the difference."""
-        await self._cells_of(self._here, "commit")
+        cells = await self._cells_of(self._here, "commit", wakes=False)
+        path = None if cells is None else await self._line(_PATH, "go on")
+        if cells is None or path is None:
+            return
+        message = await self._line(_MESSAGE, "show the difference")
+        asked = {name: one for name, one in (("path", path), ("message", message)) if one}
+        asked |= cells
+        shown = None if message is None else await self._call("commit", asked)
+        if shown is None:
+            return
+        patch = "".join(one["diff"] for one in shown["files"])
+        does = f"write {count_of(len(shown['files']), 'file')}" + " and commit" * bool(message)
+        if await self._cells.app.push_screen_wait(DifferenceModal(patch, does)):
+            done = await self._call("commit", {**asked, "difference": shown["difference"]})
+            if done is not None:
+                made = f"Commit {done['commit']}" if done.get("commit") else "The files are changed"
+                self._hint(f"{done.get('outcome') or made}: the last cell says what was done.")
+
+    async def _line(self, question: str, enter: str) -> str | None:
+        async def answer(line: str) -> str:
+            return line
+
+        modal = LineModal(question, answer, enter=enter, longest=_LONGEST)
+        return await self._cells.app.push_screen_wait(modal)
 
     async def _other(self, title: str, *more: PickerEntry) -> str | None:
         """Let the person choose another context: its source and its forks come first."""
@@ -141,37 +170,39 @@ class DriftView(Controller):
         entries = [PickerEntry(one.id, one.label, one.drifted) for one in others]
         return await choose(self._cells.app, title, [*more, *entries])
 
-    async def _cells_of(self, context: str, does: str) -> dict[str, Any] | None:
+    async def _cells_of(
+        self, context: str, does: str, *, wakes: bool = True
+    ) -> dict[str, Any] | None:
         """Let the person tick cells, at first the chosen one or the last answer."""
         page = await self._scope.call("context.page", {"context": context}, "Not listed")
         if page is None:
             return None
         cells, answer = dict[str, ListedCell](), list[str]()
         for one in page["blocks"]:
-            block, parent, text = one["block_id"], cells.get(one.get("parent_id")), one["content"]
+            block, tokens = one["block_id"], estimate_text(one["content"])
             if one["excluded"] or one["status"] not in (Status.DONE, Status.ERROR):
                 continue
-            if parent is not None and one["kind"] in _COMING_ALONG:
-                parent.blocks.append(block)
-                cells[one["parent_id"]] = parent._replace(
-                    tokens=parent.tokens + estimate_text(text)
-                )
+            if one["kind"] in _COMING_ALONG and (parent := one.get("parent_id")) in cells:
+                cells[parent] = cells[parent]._replace(tokens=cells[parent].tokens + tokens)
                 continue
-            is_drift = one["kind"] == BlockKind.DRIFT
-            words = DRIFT_SIGN * is_drift + (first_line(text) or one.get("tool_name", ""))
-            cells[block] = ListedCell(f"{one['username']:<8} {words}", [block], estimate_text(text))
-            answer = [] if one["role"] == Role.USER else [*answer, block]
+            words = DRIFT_SIGN if one["kind"] == BlockKind.DRIFT else ""
+            words += first_line(one["content"]) or one.get("tool_name", "")
+            cells[block] = ListedCell(f"{one['username']:<8} {words}", tokens)
+            answer = [] if one["role"] == Role.USER else [block]
         chosen = self._cells.focused_cell if self._scope.mode is Mode.NAVIGATE else None
-        ticked = [chosen] if context == self._here and chosen in cells else answer[-1:]
-        told = await self._cells.app.push_screen_wait(CellsModal(does, cells, ticked))
-        return None if told is None else {"blocks": told.blocks, "wake": told.wakes}
+        ticked = [chosen] if context == self._here and chosen in cells else answer
+        if not cells:
+            self._hint("There is no cell to take.")
+            return None
+        modal = CellsModal(does, cells, ticked, wakes=wakes)
+        return await self._cells.app.push_screen_wait(modal)
 
     async def _call(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return await self._scope.call(f"drift.{way}", params, f"No {way}")
 
     async def _send(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Have something brought over, and say what has become of it; None if refused."""
-        result = await self._call(way, {"context": self._here, **params})
+        result = await self._call(way, params)
         if result is None:
             return None
         target = displayable_in_a_row(result["target_label"])

@@ -24,7 +24,7 @@ from antiphon_kernel.types.quoting import count_of
 BESIDE_FROM: Final = 118
 """Columns of the page from which source and target stand beside each other."""
 
-_LINES_AROUND: Final = 3
+_LINES_AROUND: Final = 2
 """Lines that are shown on either side of one that is marked."""
 
 _DECIDED: Final = {"ours": "ours stays", "theirs": "theirs is taken", "both": "both are taken"}
@@ -44,7 +44,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
     ]
 
     def __init__(self, preview: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """`preview` is the answer of `drift.preview`, and `texts` are those of its sources."""
+        """`preview` is the answer of `drift.preview`; `texts` are those of blocks in conflict."""
         steps = [
             (change, conflict)
             for change in preview["changes"]
@@ -136,22 +136,27 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         elif conflict is not None:
             state = ("? both have changed this: take a side", theme.status_failed)
         rows.append([StatusSpan(*state), StatusSpan(f" · {step['block_name']}", theme.dim)])
-        before, source = step["before"], self._sources[step["source_block"]]
-        after, places = self._outcome(step)
-        ours = [*_differences(before, after, theme.edit_surface)]
+        before, (after, places) = step["before"], self._outcome(step)
+        source = self._sources.get(step["source_block"])
+        ours = [(*one, theme.edit_surface) for one in _differences(before, after)]
         for number, (start, end) in places.items():
             is_here = conflict is not None and conflict["number"] == number
             ours.append((start, end, theme.hit_current if is_here else theme.hit))
         is_beside = width >= BESIDE_FROM
         room = (width - 3) // 2 if is_beside else width
-        left: _Rows = [[StatusSpan(f"in {told['source_label']}", theme.unread)]]
-        theirs = [*_differences(before, source, theme.edit_surface)]
-        left += marked_rows(source, theirs, room, theme)
+        left: _Rows = [[StatusSpan(f"{told['target_label']}, as it is", theme.unread)]]
+        theirs, ground = _differences(after, before), theme.removed_surface
+        if source is not None:
+            left = [[StatusSpan(f"in {told['source_label']}", theme.unread)]]
+            theirs, ground = _differences(before, source), theme.edit_surface
+        marks = [(*one, ground) for one in theirs]
+        left += marked_rows(before if source is None else source, marks, room, theme)
         becomes = f"{told['target_label']}, as it would become"
         right: _Rows = [[StatusSpan(becomes, theme.status_done)]]
         right += marked_rows(after, ours, room, theme)
         if not is_beside:
             return [*rows, [], *left, [], *right]
+        rows.append([])
         for one, other in zip_longest(left, right, fillvalue=list[StatusSpan]()):
             used = sum(cell_len(part.text) for part in one)
             rows.append([*one, StatusSpan(" " * (room - used) + " │ ", theme.dim), *other])
@@ -179,7 +184,7 @@ class EditModal(HintingModal[str | None]):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._area = TextArea(text)
+        self._area = TextArea(text, compact=True)
         self._area.cursor_blink = False
         self.shown = (self._area, KeyLines((("Ctrl+S", "take it"), ("Esc", "leave it"))))
 
@@ -194,10 +199,10 @@ def _text_of(conflict: Mapping[str, Any], decision: Mapping[str, str]) -> str:
     return str(decision["text"] if "text" in decision else sides[decision["side"]])
 
 
-def _differences(before: str, after: str, style: Style) -> Iterator[tuple[int, int, Style]]:
-    """Yield the places in a text that another one does not have."""
+def _differences(before: str, after: str) -> Iterator[tuple[int, int]]:
+    """Yield the places in a text at which another one, before it, is different."""
     for one in plan_difference(before, after):
-        yield one.offset, one.offset + len(one.inserted), style
+        yield one.offset, one.offset + len(one.inserted)
 
 
 def marked_rows(

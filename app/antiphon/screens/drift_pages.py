@@ -1,0 +1,132 @@
+"""Pages before something drifts: the cells that go, and what a commit changes in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.differences import difference_rows, patch_lines
+from antiphon.render.display import displayable_in_a_row
+from antiphon.screens.modals import HintingModal, TextPage
+from antiphon.widgets.status import KeyLines, StatusSpan
+from antiphon_kernel.types.quoting import count_of
+
+
+class ListedCell(NamedTuple):
+    """A cell that can go elsewhere."""
+
+    words: str
+    tokens: int
+    """Of its text, and of what goes along."""
+
+    def shown(self, *, is_ticked: bool) -> Content:
+        tokens = (f"{'☑' if is_ticked else '☐'}{self.tokens:>7,}  ", "$text-muted")
+        return Content.assemble(tokens, displayable_in_a_row(self.words))
+
+
+class CellsModal(HintingModal[dict[str, Any] | None]):
+    """Lets a person tick cells; returns what a drift of them is to be told."""
+
+    DEFAULT_CSS = """
+    CellsModal OptionList, CellsModal OptionList:focus {
+        border: none; height: 1fr; background: transparent;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "app.simulate_key('down')", show=False),
+        Binding("k", "app.simulate_key('up')", show=False),
+        Binding("space", "tick", show=False, priority=True),
+        Binding("w", "wake", show=False),
+        Binding("enter", "go", show=False, priority=True),
+        Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, does: str, cells: Mapping[str, ListedCell], ticked: Iterable[str], *, wakes: bool
+    ) -> None:
+        """`does` is what Enter does, in words; `wakes` asks whether models answer what comes."""
+        super().__init__()
+        self._does = does
+        self._cells = cells
+        self._ticked = set(ticked)
+        self._wakes = True if wakes else None
+        self._list = OptionList(
+            *(Option(one.shown(is_ticked=at in self._ticked), at) for at, one in cells.items())
+        )
+        self._keys = KeyLines()
+        self.shown = (self._list, self._keys)
+
+    def on_mount(self) -> None:
+        self._list.focus()
+        at = [at for at, cell in enumerate(self._cells) if cell in self._ticked]
+        self._list.highlighted = min(at, default=len(self._cells) - 1)
+        self._name_keys()
+
+    def _name_keys(self) -> None:
+        cells = [self._cells[one] for one in self._ticked]
+        tokens = count_of(sum(one.tokens for one in cells), "token")
+        does = f"{self._does}: {count_of(len(cells), 'cell')}, about {tokens}"
+        wakes = ("w", f"{'☑' if self._wakes else '☐'} models answer")
+        asked = () if self._wakes is None else (wakes,)
+        self._keys.keys = (("Space", "tick"), *asked, ("Enter", does), ("Esc", "leave"))
+
+    def action_tick(self) -> None:
+        option = self._list.highlighted_option
+        if option is not None and option.id is not None:
+            self._ticked ^= {option.id}
+            is_ticked = option.id in self._ticked
+            shown = self._cells[option.id].shown(is_ticked=is_ticked)
+            self._list.replace_option_prompt(option.id, shown)
+            self._name_keys()
+
+    def action_wake(self) -> None:
+        if self._wakes is None:
+            self.hint("Nobody answers what goes into files.")
+        else:
+            self._wakes = not self._wakes
+            self._name_keys()
+
+    def action_go(self) -> None:
+        blocks = [cell for cell in self._cells if cell in self._ticked]
+        if not blocks:
+            self.hint("Tick a cell first.")
+        elif self._wakes is None:
+            self.dismiss({"blocks": blocks})
+        else:
+            self.dismiss({"blocks": blocks, "wake": self._wakes})
+
+
+class DifferenceModal(HintingModal[bool]):
+    """Shows what would be changed in files; returns whether to do it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "dismiss(True)", show=False, priority=True),
+        Binding("escape,q,ctrl+c", "dismiss(False)", show=False, priority=True),
+    ]
+
+    def __init__(self, patch: str, does: str) -> None:
+        """`does` is what Enter does, in words."""
+        super().__init__()
+        self._lines = patch_lines(patch)
+        keys = (("Enter", does), ("Esc", "change nothing"))
+        self.shown = (TextPage(self._rows), KeyLines(keys))
+
+    def on_mount(self) -> None:
+        self.shown[0].focus()
+
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        path = "" if not self._lines else displayable_in_a_row(self._lines[0].path)
+        more = len({line.path for line in self._lines}) - 1
+        title = f"Commit into {path}" + (f" and {more} more" if more else "")
+        rows = [[StatusSpan(title, theme.heading_2)], []]
+        for row in difference_rows(self._lines, width, theme):
+            rows.append([StatusSpan(piece.text, piece.style) for piece in row])
+        return rows
