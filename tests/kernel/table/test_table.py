@@ -137,8 +137,9 @@ ASKED_BY_MODELS: Final = frozenset({"permission.decide"})
 """These succeed for calls of a model only: tests/kernel/turns/test_permissions.py makes some."""
 OF_SESSIONS: Final = frozenset({"key.decide", "session.end", "ssh.open"})
 """These succeed with numbers of what is going on now: tests/kernel/access/test_ssh_keys.py."""
-OF_CONFLICTS: Final = frozenset({"file.resolve"})
-"""These succeed where another program has written the same: tests/kernel/files/."""
+OF_CONFLICTS: Final = frozenset({"file.resolve", "drift.cancel"})
+"""These succeed where another program has written the same, or a kernel was killed:
+tests/kernel/files/, tests/kernel/drift/."""
 WITH_SERVERS: Final = frozenset({"file.ask"})
 """These succeed where a language server is configured: tests/kernel/files/."""
 FOLLOWING: Final = frozenset({"block.subscribe", "block.unsubscribe"})
