@@ -75,7 +75,7 @@ class DriftResult(Result):
     kind: DriftKind
     state: DriftState
     outcome: str | None = None
-    """Why it was not delivered, or not yet."""
+    """Why it was not delivered, or not yet, or what it lacks."""
     source_context: str
     source_label: str
     source_version: int
