@@ -56,7 +56,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         self._preview = preview
         self._sources = texts
         self._decided: dict[int, Mapping[str, str]] = {}
-        """What stands in the place of each conflict, by its number."""
+        """Of each conflict, by its number: a side, or the text that stands there."""
         self._taken = {one["source_block"]: True for one in preview["offers"]}
         self._concludes = True
         self.action_conclude()
