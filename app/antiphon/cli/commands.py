@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from antiphon.cli import chat, inspect, keeping
+from antiphon.cli.drift import drift
 from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.kernel_option import (
     AS_KIND,
@@ -177,7 +178,7 @@ for _command in (
     *(chat.tail, chat.send, chat.run, inspect.models, keeping.export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.doctor),
-    *(keeping.log, keeping.trust, invite, share),
+    *(keeping.log, keeping.trust, invite, share, drift),
 ):
     antiphon.add_command(_command)
 

@@ -10,7 +10,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.fractional_index import is_order_key
 from antiphon_kernel.types.block_metadata import CUT_OUT, DRIFT
-from antiphon_kernel.types.enums import BlockKind, DriftState, Status
+from antiphon_kernel.types.enums import BlockKind, DriftKind, DriftState, Status
 from antiphon_kernel.types.records import Actor
 
 
@@ -53,13 +53,13 @@ def follow_change(
 def hide_blocks(document: Document, blocks: Iterable[str], drift: DriftRow) -> None:
     """Hide the blocks that a drift brought and of which nothing is left, or show them again.
 
-    A file that came with it goes with its message.
+    A file that came with it goes with its message, and a summary is whoever's asked for it.
     """
-    hides = drift.state is DriftState.UNDONE
+    hides, is_summary = drift.state is DriftState.UNDONE, drift.kind is DriftKind.DISTILL
     for block in blocks:
         header = document.header(block)
         is_part = block == drift.block or header.metadata.get(DRIFT) == drift.id
-        if is_part and (not hides or not document.text(block)):
+        if is_part and (not hides or is_summary or not document.text(block)):
             metadata = {**header.metadata, CUT_OUT: True}
             if not hides:
                 del metadata[CUT_OUT]

@@ -251,6 +251,28 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     return [*reversed(sections), first]
 
 
+def quote_turns(items: Iterable[LayoutItem], room: int) -> list[tuple[list[LayoutItem], str]]:
+    """Return each turn of items with what is quoted of it: as much as there is room for.
+
+    If there is not enough for all, the oldest ones are left out.
+
+    Args:
+        room: in tokens.
+    """
+    turns: dict[str, list[LayoutItem]] = {}
+    for item in items:
+        turns.setdefault(item.turn, []).append(item)
+    quoted, sizes = list[tuple[list[LayoutItem], str]](), list[int]()
+    for detail in reversed(_DETAILS):
+        quoted = [(turn, _section(turn, detail).partition("\n")[2]) for turn in turns.values()]
+        sizes = [estimate_text(text) for _, text in quoted]
+        if sum(sizes) <= room:
+            return quoted
+    while quoted and sum(sizes) > room:
+        del quoted[0], sizes[0]
+    return quoted
+
+
 def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
     """Return a turn in short: what was said, and the ledger of its calls."""
     lines = [f"### {turn[0].turn}, {iso_time(turn[0].block.created)}"]

@@ -211,6 +211,11 @@ def drift_title(block: LayoutBlock) -> str:
         label, by = _line(origin.label), _line(origin.by)
         kind = block.drift_kind or "drift"
         return f"[DRIFT] {kind} from {label}, version {origin.version}, by {by}"
+    return f"[DRIFT] {part_title(block)}"
+
+
+def part_title(block: LayoutBlock) -> str:
+    """Return who said a block, and what it is."""
     match block.kind:
         case BlockKind.TEXT:
             what = "say"
@@ -225,7 +230,7 @@ def drift_title(block: LayoutBlock) -> str:
             what = f"file {_line(block.file or '')}"
         case _:
             what = str(block.kind)
-    return f"[DRIFT] {block.author.name} {what}"
+    return f"{block.author.name} {what}"
 
 
 def shortened(text: str, path: BlockPath | None) -> str:

@@ -243,19 +243,25 @@ class JournalReader:
         return {int(number): (int(seq), int(time)) for number, seq, time in rows}
 
     async def changed_blocks(
-        self, context: ContextRow, after: int, limit: int, *, but_by: str, but_as: str
+        self,
+        context: ContextRow,
+        after: int,
+        limit: int,
+        *,
+        but_by: str | None = None,
+        but_as: str,
     ) -> set[int]:
         """Return the numbers of the blocks that the last transactions touched.
 
         Args:
             after: of a transaction; only later ones count.
             limit: how many of them count at most, the latest ones.
-            but_by: id of a principal whose transactions do not count.
+            but_by: id of a principal whose transactions do not count; None if all do.
             but_as: an operation whose transactions do not count.
         """
         sql = (
             "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
-            " AND principal != (SELECT number FROM principals WHERE id = ?) AND operation != ?"
+            " AND principal IS NOT (SELECT number FROM principals WHERE id = ?) AND operation != ?"
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)

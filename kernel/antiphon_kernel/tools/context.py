@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeVar
 
@@ -87,6 +87,11 @@ class ListedContext(ContextStateResult):
     """How many blocks others have changed since what was `seen`, as far as the last 1,000
     changes tell; copying into a fork is no change; absent if that was not given, or the context
     is damaged."""
+    ahead: int | None = None
+    """Of a fork: how many of its blocks have changed since it was made, or merged last; of what has
+    changed since then the last 1,000 changes tell."""
+    behind: int | None = None
+    """Of a fork: the same of the context that it was forked from."""
 
 
 class ContextListResult(Result):
@@ -115,7 +120,14 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
     last = await journal.last_changes()
     for row in rows:
         version, time = last.get(row.number, (0, row.created))
-        changed = None
+        changed, apart = None, dict[str, int]()
+        if row.origin is not None:
+            source = call.kernel.contexts.of_number(row.origin.source)
+            since, then = call.kernel.drifts.last_common(row, source)
+            for name, one, after in (("ahead", row, since), ("behind", source, then)):
+                with suppress(CorruptContextError):
+                    found_blocks = await journal.changed_blocks(one, after, _COUNTED, but_as=FORK)
+                    apart[name] = len(found_blocks)
         if params.seen is not None:
             since, caller = params.seen.get(row.id, 0), call.actor.principal.id
             blocks = set[int]()
@@ -128,7 +140,7 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
                 call.kernel.quarantine.add(row.id, error)
             else:
                 changed = len(blocks)
-        listed = {"last_change": iso_time(time), "changed": changed}
+        listed = {"last_change": iso_time(time), "changed": changed, **apart}
         found.append(_described(ListedContext, call, row, version, **listed))
     return ContextListResult(contexts=found)
 

@@ -29,7 +29,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import DriftRow
+from antiphon_kernel.storage import ContextRow, DriftRow
 from antiphon_kernel.text.merge3 import Resolution
 from antiphon_kernel.tools._common import attached_files, block_in
 from antiphon_kernel.tools.drift_merge import (
@@ -41,7 +41,6 @@ from antiphon_kernel.tools.drift_merge import (
     planned,
     taken_blocks,
 )
-from antiphon_kernel.types.block_metadata import DRIFT
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import DriftOrigin, drift_origin, is_drifted
 from antiphon_kernel.types.enums import (
@@ -227,7 +226,7 @@ async def _move(
     source.appends.flush_all()
     named = [await block_in(call, source, one) for one in references or ()]
     blocks = _together(source, named or _last_answer(source))
-    lineage = _lineage(call.kernel, source, blocks)
+    lineage = lineage_of(source, blocks)
     request = DriftRequest(blocks=tuple(blocks), lineage=lineage, wakes=wakes(call, wake))
     # Between these two nothing comes: the copies are of the version that is staged.
     document = capture(source.document, blocks, call.kernel.ids.client_id())
@@ -235,15 +234,14 @@ async def _move(
     return await deliver(call.kernel, row.id, call.actor, document)
 
 
-def _lineage(kernel: Kernel, source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
+def lineage_of(source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
     """Return the contexts that blocks came through before they were in this one."""
     found: dict[str, None] = {}
     for header in source.document.headers(blocks):
-        if is_drifted(header.metadata):
-            block = kernel.drifts[header.metadata[DRIFT]].block
-            origin = drift_origin(source.document.header(block).metadata)
-            if origin is not None:
-                found |= dict.fromkeys((*origin.lineage, origin.context))
+        while is_drifted(header.metadata) and header.parent is not None:
+            header = source.document.header(header.parent)
+        if (origin := drift_origin(header.metadata)) is not None:
+            found |= dict.fromkeys((*origin.lineage, origin.context))
     return tuple(found)
 
 
@@ -292,6 +290,16 @@ def check_target(source: Context, target: Context) -> None:
     if target.row.kind is not ContextKind.CONVERSATION:
         raise invalid_params(
             f"{target.label} is a file: drift.commit writes into files.", field="to"
+        )
+
+
+def check_open(target: ContextRow) -> None:
+    """Raises AntiphonError invalid_transition if a context has been archived."""
+    if target.archived is not None:
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Context {target.label} has been archived, so nothing was brought there: bring it"
+            " back with context.archive, or name another one.",
         )
 
 
@@ -417,12 +425,7 @@ async def _write(
     request = DriftRequest.model_validate_json(row.request)
     kernel.sessions.check(actor)
     kernel.files.check_shown(actor.principal, kernel.files.path_of(source.id))
-    if target.archived is not None:
-        raise AntiphonError(
-            ErrorCode.INVALID_TRANSITION,
-            f"Context {target.label} has been archived, so nothing was brought there: bring it"
-            " back with context.archive, or name another one.",
-        )
+    check_open(target)
     context, journal = await kernel.context(target.id), kernel.journal
     time, changes = kernel.clock.now_ms(), Changes()
     if request.merge is not None:

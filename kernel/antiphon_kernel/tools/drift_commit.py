@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
 from antiphon_kernel.access import check_shell
-from antiphon_kernel.contexts import Context, order_at_end
+from antiphon_kernel.contexts.lineage import Changes, TakenBlocks, write_drift
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.files.disk_file import DiskKind, look
 from antiphon_kernel.files.file_contexts import FilePlace
 from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.edits import Insert, Replace, plan_edit
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
 from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
-from antiphon_kernel.tools._common import WRITING, block_in
+from antiphon_kernel.tools._common import block_in
+from antiphon_kernel.tools.drift import DriftResult
 from antiphon_kernel.tools.file import head_text
 from antiphon_kernel.tools.file_edit import ChangedFile, PlannedFile, change_files
-from antiphon_kernel.types.block_metadata import DRIFT
-from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import DriftOrigin
-from antiphon_kernel.types.enums import BlockKind, ContextKind, DriftKind, Role, Status
+from antiphon_kernel.types.enums import ContextKind, DriftKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.project_paths import ProjectPath
-from antiphon_kernel.types.records import BlockHeader, TextSplice
+from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
@@ -67,19 +67,12 @@ class DriftCommitResult(Result):
     files: list[ChangedFile]
     """Each with its difference: with a `message` from HEAD, for that is committed; else from the
     text that it has."""
-    state: Literal["shown", "delivered"]
-    """Whether the files are changed."""
     commit: str | None = None
     """Id of the commit of git."""
-    outcome: str | None = None
+    problem: str | None = None
     """The reason why git has committed nothing; the files are changed all the same."""
-    drift_id: str | None = None
-    """Id of the drift."""
-    block_id: str | None = None
-    """Block of kind drift that says in the conversation what was done."""
-    block_name: str | None = None
-    """The same block by the names of its parts."""
-    context_version: int
+    drift: DriftResult | None = None
+    """The drift; absent as long as nothing is changed."""
 
 
 class _Target(NamedTuple):
@@ -96,7 +89,8 @@ class _Target(NamedTuple):
     "drift.commit",
     needs=Permission.WRITE,
     errors=(
-        *WRITING,
+        *REFERENCES,
+        ErrorCode.TOO_LARGE,
         ErrorCode.LINE_OUT_OF_RANGE,
         ErrorCode.PATCH_FAILED,
         ErrorCode.STALE_VERSION,
@@ -107,8 +101,8 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
 
     A call without `difference` changes nothing and answers what it would change. A call with the
     digest from that answer makes the change if it is still the same: all files are changed, or
-    none. In a file it is an edit like any other, by whoever calls; the conversation gets a block
-    that says what was done. If git refuses, the files stay changed, and `outcome` says why.
+    none. In a file it is an edit like any other, by whoever calls, and undone there; the
+    conversation gets a block that says what was done. If git refuses, the files stay changed.
     """
     if params.message is not None:
         check_shell(call.actor.principal, call.role)
@@ -134,8 +128,7 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
     what = f"The difference has {len(whole)} code points"
     check_limit(len(whole), context.limits, "patch_code_points", what, "commit fewer blocks")
     if params.difference is None:
-        about = {"difference": _digest(files), "context_version": version}
-        return DriftCommitResult(files=files, state="shown", **about)
+        return DriftCommitResult(difference=_digest(files), files=files)
 
     def plan(opened: Mapping[str, OpenFile]) -> list[PlannedFile]:
         planned = _plan(targets, opened)
@@ -152,35 +145,42 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
 
     new = [path for path, one in targets.items() if one.is_new]
     changed = await change_files(call, known, new, plan, "drift")
-    origin = DriftOrigin(
-        id=call.kernel.ids.uuid7(),
-        context=context.id,
-        label=context.label,
-        version=version,
-        by=call.actor.principal.username,
-        blocks=tuple(blocks),
-    )
-    made, outcome = None, None
+    kernel, made, problem = call.kernel, None, None
     try:
         if params.message is not None:
-            made = await _commit(call, known.values(), params.message, origin)
+            from_here = f"From antiphon context {context.label}, version {version}"
+            message = f"{params.message.rstrip()}\n\n{from_here}"
+            for file in known.values():
+                await file.save()
+            made = await kernel.files.git.commit([one.path for one in known.values()], message)
     except AntiphonError as error:
-        outcome = f"The files are changed, but there is no commit: {error.message}"
-    said = f"Commit {made}" if made is not None else outcome
-    block = await _write_header(call, context, origin, _fenced(whole, said))
+        problem = f"The files are changed, but there is no commit: {error.message}"
+    number, who, time = context.row.number, call.actor.principal, kernel.clock.now_ms()
+    about = kernel.ids.uuid7(), DriftKind.COMMIT, number, version, number, who.id, time
+    origin = (context.id, context.label, version, who.username, tuple(blocks))
+    said = f"Commit {made}" if made is not None else problem
+    try:
+        written = write_drift(
+            *(context, call.actor, DriftRow(*about), DriftOrigin(about[0], *origin)),
+            TakenBlocks(context.row, context.document, (), {}),
+            *(kernel.members.find, time),
+            Changes(_fenced(whole, said)),
+        )
+    except AntiphonError as error:
+        done = said or "The files are changed"
+        error.message = f"{done}, but the conversation does not say so: {error.message}"
+        raise
+    kernel.drifts.know(written.row)
+    await written.handle.saved()
     return DriftCommitResult(
         difference=params.difference,
         files=[
             now.model_copy(update={"diff": shown.diff})
             for now, shown in zip(changed, files, strict=True)
         ],
-        state="delivered",
         commit=made,
-        outcome=outcome,
-        drift_id=origin.id,
-        block_id=block,
-        block_name=context.block_name(block),
-        context_version=context.seq,
+        problem=problem,
+        drift=DriftResult.of(kernel, written.row),
     )
 
 
@@ -275,41 +275,6 @@ def _digest(files: Sequence[ChangedFile]) -> str:
     return sha256("".join(one.diff for one in files).encode()).hexdigest()
 
 
-async def _commit(
-    call: Call, files: Collection[OpenFile], message: str, origin: DriftOrigin
-) -> str:
-    """Save files and commit them; return the id of the commit."""
-    for file in files:
-        await file.save()
-    said = f"{message.rstrip()}\n\nFrom antiphon context {origin.label}, version {origin.version}"
-    return await call.kernel.files.git.commit([one.path for one in files], said)
-
-
 def _fenced(difference: str, about: str | None) -> str:
     fence = "`" * max([3, *(len(one) + 1 for one in re.findall("`+", difference))])
     return f"{fence}diff\n{difference}{fence}\n" + (f"\n{about}\n" if about else "")
-
-
-async def _write_header(call: Call, context: Context, origin: DriftOrigin, text: str) -> str:
-    """Create the block that says what was committed; return its id."""
-    document = context.document
-    block = str(context.next_block_id(call.actor.principal.id))
-
-    def write() -> None:
-        header = BlockHeader(
-            id=block,
-            kind=BlockKind.DRIFT,
-            role=Role.USER,
-            status=Status.DONE,
-            order=order_at_end(document),
-            created=iso_time(call.kernel.clock.now_ms()),
-            author=call.actor.principal.id,
-            drift_kind=DriftKind.COMMIT,
-            source_context=origin.context,
-            source_block=origin.blocks[0],
-            metadata={DRIFT: origin.as_json()},
-        )
-        document.create_block(header, text)
-
-    await context.write(call.actor, "drift", write, blocks=()).saved()
-    return block

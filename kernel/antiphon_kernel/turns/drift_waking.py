@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.clock import moment_or_start
+from antiphon_kernel.types.drift import is_drifted
+from antiphon_kernel.types.enums import PrincipalKind
+
 
 class ModelDrift(NamedTuple):
     """A drift that a model has made."""
@@ -34,3 +39,14 @@ def may_wake(source: str, target: str, before: Collection[ModelDrift], person_wr
         reached |= new
         found = bool(new)
     return source not in reached
+
+
+def person_wrote(document: Document) -> int:
+    """Return when a person wrote the last block of theirs, in milliseconds; 0 if there is none."""
+    members = document.members()
+    people = {one.principal for one in members if one.kind == PrincipalKind.HUMAN}
+    for block in reversed(document.block_ids()):
+        header = document.header(block)
+        if header.author in people and not (header.is_draft or is_drifted(header.metadata)):
+            return moment_or_start(header.created)
+    return 0

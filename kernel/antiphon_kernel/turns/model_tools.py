@@ -36,9 +36,9 @@ _REFERENCES: Final = ("block_id", "parent_id", "after", "before", "after_block")
 _LINES_OF_FILE: Final = re.compile(r"(#L\d+(?:-L?\d+)?)?\Z", re.ASCII)
 """Lines at the end of a reference to a file."""
 
-_BLOCK: Final = "Path or id of the block."
-_CONTEXT: Final = "Another context, by label; this one if absent."
-_PLACE: Final = {"block_id": _BLOCK, "section": "Which text or list of it, if it has several."}
+_BLOCK: Final = "Path or id."
+_CONTEXT: Final = "This one if absent."
+_PLACE: Final = {"block_id": _BLOCK, "section": "If it has several."}
 
 _LEFT_OUT: Final = frozenset(
     """title description default minimum maximum minLength maxLength minItems maxItems
@@ -93,7 +93,7 @@ _OFFERS: Final = (
     _Offer(
         "block.list",
         "List blocks of the context in order.",
-        {"context": _CONTEXT, "kind": "", "after_block": "Go on behind this one.", "limit": ""},
+        {"context": _CONTEXT, "kind": "", "after_block": "", "limit": ""},
         ("depth",),
     ),
     _Offer(
@@ -107,7 +107,7 @@ _OFFERS: Final = (
     ),
     _Offer(
         "block.search",
-        "Find text in a block, with the numbers of its lines.",
+        "Find text in a block, with line numbers.",
         {**_PLACE, "query": "", "regex": ""},
     ),
     _Offer("block.get", "Read fields and lists of a block as JSON.", {**_PLACE, "field": ""}),
@@ -116,8 +116,8 @@ _OFFERS: Final = (
     ),
     _Offer(
         "block.create",
-        "Write a text that stays, such as a plan or a draft; an answer is simply said.",
-        {"content": "", "parent_id": "", "after": "Block that it stands behind."},
+        "Write a text that stays, such as a plan; an answer is simply said.",
+        {"content": "", "parent_id": "", "after": "Stands behind it."},
         ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},
         {"content": {"type": "string"}},
@@ -125,8 +125,7 @@ _OFFERS: Final = (
     _Offer(
         "block.edit",
         "Put content in the place of the lines from start_line to end_line (exclusive), all"
-        " operations or none. Equal numbers insert, empty content deletes. If somebody has changed"
-        " these lines since base_version, the answer shows them as they are now.",
+        " operations or none. Equal numbers insert, empty content deletes.",
         {**_PLACE, "operations": "", "base_version": "The version that you read."},
         schemas={"operations": _LINES},
     ),
@@ -147,7 +146,7 @@ _OFFERS: Final = (
     _Offer(
         "block.undo",
         "Take back your last edit.",
-        {"block_id": "Only edits of this block.", "preview": "Only say what would change."},
+        {"block_id": "Only edits of this block.", "preview": ""},
     ),
     _Offer(
         "block.exclude",
@@ -159,8 +158,30 @@ _OFFERS: Final = (
     _Offer("source.add", "Add sources to cite; each gets a number.", {"sources": ""}),
     _Offer("context.list", "List the contexts.", {}),
     _Offer(
+        "drift.push",
+        "Copy blocks of this context into another one.",
+        {
+            "to": "",
+            "blocks": "Paths or ids; the last answer if absent.",
+            "wake": "Ask for an answer.",
+        },
+        ("context",),
+    ),
+    _Offer(
+        "drift.pull",
+        "Copy blocks of another context into this one.",
+        {"source": "", "blocks": ""},
+        ("context", "wake"),
+    ),
+    _Offer(
+        "drift.distill",
+        "Sum up a context, or blocks of it, in this one.",
+        {"source": "", "blocks": ""},
+        ("context", "wake", "model"),
+    ),
+    _Offer(
         "context.usage",
-        "Estimate how many tokens the context takes.",
+        "Estimate the tokens of the context.",
         {},
         ("exclude_contributions", "include_only_contributions", "model"),
     ),
@@ -179,7 +200,7 @@ _OFFERS: Final = (
     _Offer(
         "file.list",
         "List files of the project.",
-        {"glob": "Such as src/**/*.py.", "after": "Go on behind this path."},
+        {"glob": "Such as src/**/*.py.", "after": ""},
         ("changed",),
         preset={"limit": 200},
     ),
@@ -198,7 +219,7 @@ _OFFERS: Final = (
             "new_text": "",
             "start_line": "",
             "end_line": "",
-            "base_version": "The version that the lines are of.",
+            "base_version": "Of the lines.",
         },
         ("dry_run",),
     ),
@@ -334,6 +355,9 @@ class ModelTools:
         for key in _REFERENCES:
             if isinstance(arguments.get(key), str) and is_path(arguments[key]):
                 arguments[key] = f"{self.context.id}/{arguments[key]}"
+        if isinstance(blocks := arguments.get("blocks"), list):
+            there = arguments.get("source", self.context.id)
+            arguments["blocks"] = [_block_of(there, one) for one in blocks]
         if offer.tool == "block.create":
             arguments.setdefault("parent_id", self.prompt)
         elif "context" in tool.params.model_fields:
@@ -492,6 +516,19 @@ class ModelTools:
             await self.save_changed()
 
 
+def _block_of(context: str, reference: Any) -> Any:
+    """Return a reference to a block of a context, which a path does not name.
+
+    Raises:
+        AntiphonError: invalid_params for a file of the project.
+    """
+    if not isinstance(reference, str):
+        return reference
+    if reference.startswith(FILE_PREFIX):
+        raise invalid_params(f"{quote(reference)} is a file, and only blocks drift: say its path.")
+    return f"{context}/{reference}" if is_path(reference) else reference
+
+
 _EDITS: Final = ("file.edit", "file.patch")
 
 _LINES_SHOWN: Final = 200
@@ -536,8 +573,7 @@ def error_text(error: AntiphonError) -> str:
 
 _SHELL_DEFINITION: Final = ToolDefinition(
     SHELL,
-    "Run a command in the project's root and return what it prints. The owner may have to allow it"
-    " first.",
+    "Run a command in the project's root and return what it prints.",
     JsonObject(
         {
             "type": "object",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.types.enums import BlockKind, CallPermission, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import PrincipalId, SessionId
@@ -85,6 +85,9 @@ class TextSplice:
     offset: int
     deleted: int
     inserted: str
+
+
+_OF_PROGRAMS: Final = (BlockKind.TOOL_CALL, BlockKind.DRIFT)
 
 
 class BlockHeader(NamedTuple):
@@ -181,5 +184,5 @@ class BlockHeader(NamedTuple):
 
     @property
     def is_written_by_program(self) -> bool:
-        """A model's or a tool's block, or a call: running only as long as somebody writes it."""
-        return self.role in (Role.MODEL, Role.TOOL) or self.kind == BlockKind.TOOL_CALL
+        """A model's or a tool's block, a call or a drift: running only while somebody writes it."""
+        return self.role in (Role.MODEL, Role.TOOL) or self.kind in _OF_PROGRAMS

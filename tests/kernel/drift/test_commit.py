@@ -1,7 +1,8 @@
-"""What was decided, committed to files and to git."""
+"""Decisions that are committed to files and to git."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.drift.repository import LIST, Repository
 from tests.kernel.files.editor import Editor
 from tests.kernel.kernel.calls import Caller, Make, check_error
+from tests.waiting import until
 
 PATCH: Final = (
     "--- a/list.txt\n+++ b/list.txt\n@@ -1,3 +1,3 @@\n milk\n-bread\n+rye bread\n soap\n"
@@ -28,7 +30,7 @@ CHANGED: Final = "milk\nrye bread\nsoap\n"
 async def commit(call: Caller | Editor, blocks: list[str], **params: Any) -> dict[str, Any]:
     """Commit blocks as a person does who has looked at the difference."""
     shown = await _call(call, blocks=blocks, **params)
-    assert shown["state"] == "shown"
+    assert "drift" not in shown
     return await _call(call, blocks=blocks, difference=shown["difference"], **params)
 
 
@@ -53,16 +55,13 @@ async def test_diffs_of_blocks_become_edits_once_they_were_shown(
     indented = PATCH.replace("\n", "\n  ").removesuffix("  ")
     blocks = [await make(one.format(patch=PATCH, indented=indented)) for one in texts]
     shown = await editor.call("drift.commit", blocks=blocks)
-    assert shown["state"] == "shown" and [one["path"] for one in shown["files"]] == [
-        "list.txt",
-        "src/new.txt",
-    ]
+    assert [one["path"] for one in shown["files"]] == ["list.txt", "src/new.txt"]
     assert (await editor.open("list.txt")).now().text == LIST
     assert not (editor.project / "src").exists()
     done = await editor.call("drift.commit", blocks=blocks, difference=shown["difference"])
     assert (await editor.open("list.txt")).now().text == wanted
     assert (editor.project / "src" / "new.txt").read_text() == "candles\n"
-    assert done["state"] == "delivered" and "commit" not in done
+    assert done["drift"]["state"] == "delivered" and "commit" not in done
     assert [one["diff"] for one in done["files"]] == [one["diff"] for one in shown["files"]]
     assert repository.commits() == 1
 
@@ -94,10 +93,10 @@ async def test_what_was_committed_stands_in_the_conversation(
     blocks = [await make(f"````diff\n{PATCH}````\n"), await make("See ```` here")]
     version = context.seq
     done = await commit(editor, blocks, path="notes.md", message="Buy rye bread\n\n# kept")
-    header = context.document.header(done["block_id"])
+    header = context.document.header(done["drift"]["block_id"])
     origin = drift_origin(header.metadata)
     assert origin is not None and origin.as_json() == {
-        "id": done["drift_id"],
+        "id": done["drift"]["drift_id"],
         "context": context.id,
         "label": "default",
         "version": version,
@@ -107,7 +106,7 @@ async def test_what_was_committed_stands_in_the_conversation(
         "wakes": False,
     }
     assert (header.drift_kind, header.role, header.status) == ("commit", "user", "done")
-    text = context.document.text(done["block_id"])
+    text = context.document.text(done["drift"]["block_id"])
     whole = "".join(one["diff"] for one in done["files"])
     assert text == f"`````diff\n{whole}`````\n\nCommit {done['commit']}\n"
     said = repository.git("log", "-1", "--format=%H%n%B")
@@ -194,10 +193,10 @@ async def test_files_stay_changed_when_git_refuses(
     block = await make(PATCH)
     staged = None if why == "no repository" else repository.git("ls-files", "--stage")
     done = await commit(editor, [block], message="x")
-    assert "commit" not in done and done["state"] == "delivered"
-    assert done["outcome"].startswith("The files are changed, but there is no commit: ")
-    assert said in done["outcome"]
-    assert done["outcome"] in context.document.text(done["block_id"])
+    assert "commit" not in done and done["drift"]["state"] == "delivered"
+    assert done["problem"].startswith("The files are changed, but there is no commit: ")
+    assert said in done["problem"]
+    assert done["problem"] in context.document.text(done["drift"]["block_id"])
     assert (editor.project / "list.txt").read_text() == CHANGED
     assert (editor.project / "src" / "new.txt").read_text() == "candles\n"
     if staged is not None:
@@ -212,7 +211,7 @@ async def test_file_that_cannot_be_saved_is_not_committed(
     await editor.insert("list.txt", 0, "here ")
     (editor.project / "list.txt").write_text(f"there {LIST}")
     done = await commit(editor, [block], path="list.txt", message="x")
-    assert "no commit" in done["outcome"] and repository.commits() == 1
+    assert "no commit" in done["problem"] and repository.commits() == 1
     assert "done" in (await editor.open("list.txt")).now().text
 
 
@@ -251,6 +250,24 @@ async def test_who_may_commit(
         assert "SECRET" not in str(caught.value.as_json())
     await commit(Caller(kernel, bo), [block], path="list.txt")
     assert (await editor.open("list.txt")).now().text == f"{LIST}\ndone\n"
+
+
+async def test_who_loses_the_right_to_write_meanwhile_is_told_what_was_done(
+    editor: Editor, repository: Repository, make: Make, kernel: Kernel, bo: Actor
+) -> None:
+    await kernel.members.give_role(bo.principal, AccessRole.OWNER)
+    repository.hook("pre-commit", "touch ../begun; while [ ! -e ../go ]; do sleep 0.01; done")
+    folder, block = editor.project.parent, await make("done\n")
+    work = asyncio.create_task(commit(Caller(kernel, bo), [block], path="list.txt", message="x"))
+    await until((folder / "begun").exists)
+    await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
+    (folder / "go").touch()
+    with pytest.raises(AntiphonError) as caught:
+        await work
+    assert caught.value.code is ErrorCode.PERMISSION_DENIED
+    commit_id = repository.git("rev-parse", "HEAD").strip()
+    assert caught.value.message.startswith(f"Commit {commit_id}, but the conversation does not")
+    assert repository.status() == []
 
 
 FAULTS: Final[dict[str, tuple[list[str], dict[str, Any], ErrorCode]]] = {

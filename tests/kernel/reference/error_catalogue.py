@@ -105,7 +105,8 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         {"conflicts": "how many there are"},
     ),
     ErrorCode.STALE_VERSION: Meaning(
-        "What the call refers to by `base_version` has changed since, or there is no such version.",
+        "What the call refers to, by `base_version` or as it was shown, has changed since, or there"
+        " is no such version.",
         {
             "lines": "the lines as they are now",
             "difference": "of drift.commit: digest of the difference as it is now",

@@ -526,6 +526,12 @@ COMMANDS: Final = (
 
 _PATCH: Final = "--- a/src/t.txt\n+++ b/src/t.txt\n@@ -1,1 +1,1 @@\n-one\n+1\n"
 
+_DECIDED: Final = {
+    "blocks": ["@decided"],
+    "path": "src/t.txt",
+    "difference": "b2c6a3c63ee52a450628eaa86370e0033851442c1f7e559fd3015e3a3b2bb8d5",
+}
+
 FILE_TEXTS: Final = (
     Row("file.create", {"path": "src/t.txt", "content": "one\ntwo\n"}),
     Row("file.read", {"path": "src/t.txt", "start_line": 1, "line_numbers": True}, by="vic"),
@@ -545,6 +551,12 @@ FILE_TEXTS: Final = (
     Row("file.edit", {"path": "src/t.txt", "new_text": ""}, Code.INVALID_PARAMS),
     Row("file.patch", {"patch": _PATCH}, by="bo"),
     Row("file.patch", {"patch": _PATCH}, Code.PATCH_FAILED),
+    Row("block.create", text("decided", status="done"), keep="decided"),
+    Row("drift.commit", {"blocks": ["@decided"], "path": "src/t.txt"}, by="bo"),
+    Row("drift.commit", _DECIDED | {"difference": "0"}, Code.STALE_VERSION, by="bo"),
+    Row("drift.commit", _DECIDED | {"message": "x"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("drift.commit", _DECIDED, by="bo"),
+    Row("drift.commit", {"blocks": ["@decided"]}, Code.INVALID_PARAMS),
     Row("file.search", {"query": "1", "glob": "src/t*"}),
     Row("file.search", {"query": "1"}, Code.PERMISSION_DENIED, by="bo"),
 )

@@ -66,6 +66,8 @@ class Changes:
 
     text: str = ""
     """Text of the block of kind drift."""
+    status: Status = Status.DONE
+    """Status of that block."""
     blocks: Sequence[str] = ()
     apply: Callable[[], None] = lambda: None
     inherited: Inherited = field(default_factory=dict)
@@ -107,7 +109,7 @@ def write_drift(
         id=header_block,
         kind=BlockKind.DRIFT,
         role=Role.USER,
-        status=Status.DONE,
+        status=changes.status,
         order="",
         created=iso_time(time),
         author=actor.principal.id,

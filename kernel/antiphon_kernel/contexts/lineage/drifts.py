@@ -6,7 +6,7 @@ import asyncio
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.storage import ContextRow, DriftRow, Journal
-from antiphon_kernel.types.enums import DriftState
+from antiphon_kernel.types.enums import DriftKind, DriftState
 
 
 class Drifts:
@@ -45,6 +45,14 @@ class Drifts:
         """Return the drift that made an undo unit of its target. Raises StopIteration."""
         at = target.number, unit
         return next(row for row in self._rows.values() if (row.target, row.seq) == at)
+
+    def last_common(self, fork: ContextRow, source: ContextRow) -> tuple[int, int]:
+        """Return the versions at which a fork was made, or merged last, of it and of its source."""
+        assert fork.origin is not None
+        merges = (row for row in self.in_force(fork, source) if row.kind is DriftKind.MERGE)
+        # A fork begins with one transaction for each block that it copies, behind the founding one.
+        begun = fork.origin.blocks + 1, fork.origin.seq
+        return max(((row.version, row.seq) for row in merges), default=begun)
 
     def in_force(self, source: ContextRow, target: ContextRow) -> list[DriftRow]:
         """Return what has come from one context into another and is not undone, oldest first."""

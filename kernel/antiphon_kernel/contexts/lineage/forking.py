@@ -24,6 +24,7 @@ from antiphon_kernel.storage import (
     BlockRow,
     Commit,
     ContextRow,
+    CorruptContextError,
     ForkOrigin,
     Journal,
     SessionRow,
@@ -102,10 +103,14 @@ async def read_version(journal: Journal, row: ContextRow, at: int, client_id: in
     """
     ops = await journal.ops(row, upto=at)
     loader = DocumentLoader(client_id)
-    for begin in range(0, len(ops), FAN_IN):
-        loader.apply([op.update for op in ops[begin : begin + FAN_IN]])
-        await asyncio.sleep(0)
-    return loader.finish()
+    try:
+        for begin in range(0, len(ops), FAN_IN):
+            loader.apply([op.update for op in ops[begin : begin + FAN_IN]])
+            await asyncio.sleep(0)
+        return loader.finish()
+    except ValueError as error:
+        what = f"its changes up to seq {at} cannot be applied ({error})"
+        raise CorruptContextError(row, what) from error
 
 
 async def start_fork(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 
+from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.history.replay import CopiedText, text_paths
 from antiphon_kernel.contexts.lineage.drifts import Drifts
@@ -115,10 +117,32 @@ async def plan_merge(drifts: Drifts, source: Context, target: Context) -> MergeP
     Raises:
         AntiphonError: storage_failed.
     """
-    await source.wait_persisted()
-    await target.wait_persisted()
-    pairs = _Pairs(drifts, source, target)
-    changed = await source.journal.changes_since(pairs.first)
+    while True:
+        touched = set[str]()
+        stop = source.applied.listen(partial(_note, touched))
+        try:
+            await source.wait_persisted()
+            await target.wait_persisted()
+            pairs = _Pairs(drifts, source, target)
+            changed = await source.journal.changes_since(pairs.first)
+            plan = await _plan(source, target, pairs, changed)
+        finally:
+            stop()
+        # A plan is of all that the source has at its version.
+        if touched <= changed.keys():
+            return plan
+
+
+def _note(touched: set[str], applied: Applied) -> None:
+    touched.update(applied.versions)
+
+
+async def _plan(
+    source: Context,
+    target: Context,
+    pairs: _Pairs,
+    changed: Mapping[str, Sequence[ChangeRow[str]]],
+) -> MergePlan:
     document, theirs = source.document, target.document
     theirs_changed: dict[int, dict[str, list[ChangeRow[str]]]] = {}
     bases: dict[str, int | None] = {}

@@ -1,0 +1,461 @@
+"""Contexts fork, go on and drift to each other at random; every word arrives once, with its author.
+
+Each writer has letters of their own, and each word is written once. Every text has a stock CRDT
+document beside it, and a merge is what theirs makes of both. `ANTIPHON_CASES` says how many seeds
+are played.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+import pytest
+from pycrdt import Doc, Text
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.commit_types import CommitHandle
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.text.merge3 import Excerpt
+from antiphon_kernel.text.merge_edits import EditConflict
+from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.tools import drift
+from antiphon_kernel.tools.drift import resume_drifts
+from antiphon_kernel.types.drift import drift_origin
+from antiphon_kernel.types.enums import BlockKind, DriftState, PrincipalKind
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import OpenKernel
+
+SEEDS: Final = range(int(os.environ.get("ANTIPHON_CASES", "8")))
+STEPS: Final = 60
+MOST_CONTEXTS: Final = 5
+
+HUMAN, MODEL = PrincipalKind.HUMAN, PrincipalKind.MODEL
+WRITERS: Final = {"amy": HUMAN, "bo": HUMAN, "aria": MODEL, "cleo": MODEL}
+LETTERS: Final = dict(zip(WRITERS, ("abcde", "fghij", "klmno", "pqrst"), strict=True))
+AUTHORS: Final = {letter: name for name, letters in LETTERS.items() for letter in letters}
+
+Texts = dict[str, str]
+"""What is shown of each block of a context, by its id."""
+
+
+class Replica:
+    """One text in a stock CRDT document."""
+
+    def __init__(self, text: str = "", state: bytes | None = None) -> None:
+        self.doc: Doc[Any] = Doc()
+        self._text = self.doc.get("text", type=Text)
+        if state is not None:
+            self.doc.apply_update(state)
+        self.become(text if state is None else str(self._text))
+
+    def __str__(self) -> str:
+        return str(self._text)
+
+    def copy(self) -> Replica:
+        return Replica(state=self.doc.get_update())
+
+    def splice(self, offset: int, deleted: int, inserted: str) -> None:
+        """Put new text behind the old, so that it is clear where it is."""
+        self._text.insert(offset + deleted, inserted)
+        del self._text[offset : offset + deleted]
+
+    def become(self, text: str) -> None:
+        for one in plan_difference(str(self), text):
+            self.splice(one.offset, one.deleted, one.inserted)
+
+    def merged(self, other: Replica) -> Replica:
+        found = self.copy()
+        found.doc.apply_update(other.doc.get_update())
+        return found
+
+
+@dataclass(slots=True)
+class Place:
+    """A context, as the machine knows it."""
+
+    id: str
+    parent: str | None = None
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    """By block; of those that a merge can be about."""
+    originals: dict[str, str] = field(default_factory=dict)
+    """The block of the parent that a block is a copy of."""
+    taken: set[str] = field(default_factory=set)
+    """Blocks that are new here and have been merged into the parent."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A drift that was the last change of its target, and what it changed there."""
+
+    by: str
+    before: Texts
+    after: Texts
+    replicas: tuple[dict[str, Replica], dict[str, Replica]]
+    undone: bool = False
+
+
+class _KilledError(Exception):
+    """The kernel is no more."""
+
+
+class Machine:
+    """Contexts and who writes in them."""
+
+    def __init__(self, open_kernel: OpenKernel, rng: random.Random) -> None:
+        self._open_kernel, self.rng = open_kernel, rng
+        self._numbers = count()
+        self.places: dict[str, Place] = {}
+        self.last: dict[str, Step] = {}
+        """By label."""
+        self.asked = 0
+        """Drifts so far."""
+        self.seen: Counter[str] = Counter()
+        """How often something of interest has happened."""
+        self.done: list[str] = []
+        self.kinds = ["edit"] * 6 + ["create", "fork", "push", "pull", "undo", "redo", "restart"]
+        self.kinds += ["merge"] * 0
+        self.kernel: Kernel
+        self._actors: dict[str, Actor]
+
+    # What happens
+
+    async def start(self) -> None:
+        await self._open()
+        context = await self.kernel.context()
+        self.places[context.label] = Place(context.id)
+        for _ in range(3):
+            await self.create()
+
+    async def _open(self) -> None:
+        self.kernel = kernel = await self._open_kernel()
+        self._actors = {
+            name: kernel.open_session(await kernel.principal(name, kind), "test")
+            for name, kind in WRITERS.items()
+        }
+
+    async def play(self) -> None:
+        await self.start()
+        for _ in range(STEPS):
+            kind = self.rng.choice(self.kinds)
+            self.done.append(kind)
+            await getattr(self, kind)()
+        await self.check()
+
+    def word(self, writer: str) -> str:
+        number, letters = next(self._numbers), LETTERS[writer]
+        found = ""
+        for _ in range(5):
+            number, digit = divmod(number, len(letters))
+            found += letters[digit]
+        return found
+
+    def _writer(self) -> str:
+        return self.rng.choice([*WRITERS])
+
+    def _label(self) -> str:
+        return self.rng.choice([*self.places])
+
+    async def _call(self, writer: str, tool: str, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self._actors[writer], tool, params)
+
+    async def _context(self, label: str) -> Context:
+        return await self.kernel.context(self.places[label].id)
+
+    async def shown(self, label: str) -> Texts:
+        document = (await self._context(label)).document
+        headers = document.headers(document.block_ids())
+        return {
+            one.id: document.text(one.id)
+            for one in headers
+            if not one.excluded and one.kind != BlockKind.DRIFT
+        }
+
+    async def create(self) -> None:
+        label, writer = self._label(), self._writer()
+        shown = await self.shown(label)
+        if not shown:
+            writer = "amy"
+        ends = self.rng.choices((" ", " ", " ", ". ", "\n"), k=self.rng.randint(3, 12))
+        text = "".join(self.word(writer) + end for end in ends)
+        new = {"kind": "text", "role": "user", "content": text, "status": "done"}
+        if WRITERS[writer] is MODEL:
+            new |= {"role": "model", "parent_id": self.rng.choice([*shown])}
+        made = await self._call(writer, "block.create", context=self.places[label].id, **new)
+        self.places[label].replicas[made["block_id"]] = Replica(text)
+        self.last.pop(label, None)
+
+    async def edit(self) -> None:
+        label, writer = self._label(), self._writer()
+        shown = await self.shown(label)
+        if not shown:
+            return
+        block = self.rng.choice([*shown])
+        text = shown[block]
+        words = [found.span() for found in re.finditer(r"\S+\s*", text)]
+        start, end = self.rng.choice([*words, (len(text), len(text))])
+        kind = self.rng.choice(("insert", "replace", "delete"))
+        inserted = "" if kind == "delete" else self.word(writer)
+        if kind == "insert" or start == end:
+            end, inserted = start, inserted + self.rng.choice((" ", " ", "\n"))
+        elif kind == "replace":
+            end = start + len(text[start:end].rstrip())
+        await self._splice(label, writer, block, start, end - start, inserted)
+
+    async def _splice(
+        self, label: str, writer: str, block: str, offset: int, deleted: int, inserted: str
+    ) -> None:
+        params = {"block_id": block, "offset": offset, "delete_count": deleted}
+        await self._call(writer, "block.splice", **params, insert=inserted)
+        if (replica := self.places[label].replicas.get(block)) is not None:
+            replica.splice(offset, deleted, inserted)
+        self.last.pop(label, None)
+
+    async def fork(self) -> None:
+        if len(self.places) == MOST_CONTEXTS:
+            return
+        label, new = self._label(), f"fork-{len(self.places)}"
+        source = self.places[label]
+        for block, text in (await self.shown(label)).items():
+            source.replicas.setdefault(block, Replica(text))
+        made = await self._call("amy", "context.fork", context=source.id, label=new)
+        place = self.places[new] = Place(made["context_id"], label)
+        document = (await self._context(new)).document
+        for header in document.headers(document.block_ids()):
+            if (replica := source.replicas.get(header.source_block or "")) is not None:
+                place.replicas[header.id] = replica.copy()
+                place.originals[header.id] = str(header.source_block)
+
+    async def push(self) -> None:
+        await self._move("drift.push")
+
+    async def pull(self) -> None:
+        await self._move("drift.pull")
+
+    async def _move(self, tool: str) -> None:
+        source, target, writer = self._label(), self._label(), self._writer()
+        shown = await self.shown(source)
+        if source == target or not shown:
+            return
+        blocks = [one for one in shown if self.rng.random() < 0.4] or [next(iter(shown))]
+        ends = {"drift.push": ("to", "context"), "drift.pull": ("context", "source")}[tool]
+        params = dict(zip(ends, (self.places[target].id, self.places[source].id), strict=True))
+        drifted = await self._drift(writer, target, tool, blocks=blocks, **params)
+        before, after = drifted.before, drifted.after
+        assert {one: after[one] for one in before} == before
+        new = [text for block, text in after.items() if block not in before]
+        assert new == [shown[block] for block in blocks]
+
+    async def _drift(self, writer: str, target: str, tool: str, **params: Any) -> Step:
+        """Drift; now and then the kernel ends before it arrives."""
+        place = self.places[target]
+        before, replicas = await self.shown(target), {**place.replicas}
+        self.asked += 1
+        if self.rng.random() < 0.2:
+            self.seen["killed"] += 1
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(drift, "deliver", _killed)
+                with pytest.raises(_KilledError):
+                    await self._call(writer, tool, **params)
+            assert await self.shown(target) == before
+            await self.kernel.close()
+            await self._open()
+            for _ in range(self.rng.choice((0, 0, 3))):
+                await self.edit()
+            before = await self.shown(target)
+            await resume_drifts(self.kernel)
+        else:
+            await self._call(writer, tool, **params)
+        after = await self.shown(target)
+        self.last[target] = Step(writer, before, after, (replicas, place.replicas))
+        return self.last[target]
+
+    async def merge(self) -> None:
+        forks = [one for one in self.places if self.places[one].parent is not None]
+        if not forks:
+            return
+        label, writer = self.rng.choice(forks), self._writer()
+        place, target = self.places[label], str(self.places[label].parent)
+        here, there = await self.shown(target), await self.shown(label)
+        preview = await self._call(writer, "drift.preview", source=place.id)
+        merged = self._check_preview(label, preview, here, there)
+        conflicts = [one for change in preview["changes"] for one in change["conflicts"]]
+        assert [one["number"] for one in conflicts] == [*range(preview["conflicts"])]
+        resolve = {str(one["number"]): self._resolution(writer) for one in conflicts}
+        offered = [one["source_block"] for one in preview["offers"]]
+        blocks = [one for one in offered if self.rng.random() < 0.7]
+        if not (preview["changes"] or blocks):
+            return
+        params = {"source": place.id, "blocks": blocks, "plan": preview["plan"]}
+        if conflicts and self.rng.random() < 0.3:
+            with raises(ErrorCode.MERGE_CONFLICT):
+                await self._call(writer, "drift.merge", **params)
+            assert await self.shown(target) == here
+        self.seen["conflict"] += len(conflicts)
+        self.seen["merge"] += 1
+        replicas = self.places[target].replicas
+        self.places[target].replicas = {**replicas, **merged}
+        step = await self._drift(writer, target, "drift.merge", **params, resolve=resolve)
+        step.replicas = replicas, step.replicas[1]
+        expected = here | {one["block_id"]: resolved(one, resolve) for one in preview["changes"]}
+        after = dict(step.after)
+        new = [after.pop(one) for one in step.after if one not in here]
+        assert after == expected, self.done
+        assert new == [there[one] for one in blocks]
+        for block, replica in merged.items():
+            replica.become(after[block])
+
+    def _check_preview(
+        self, label: str, preview: dict[str, Any], here: Texts, there: Texts
+    ) -> dict[str, Replica]:
+        """Compare a preview with what the CRDT makes of both; returns that."""
+        place = self.places[label]
+        replicas = self.places[str(place.parent)].replicas
+        changes = {one["block_id"]: one for one in preview["changes"]}
+        found: dict[str, Replica] = {}
+        for block, original in place.originals.items():
+            if original not in here or block not in there:
+                assert original not in changes
+                continue
+            ours, theirs = replicas[original], place.replicas[block]
+            assert (str(ours), str(theirs)) == (here[original], there[block])
+            merged = found[original] = ours.merged(theirs)
+            change = changes.get(original)
+            after = here[original] if change is None else change["after"]
+            if change is not None:
+                assert (change["before"], change["source_block"]) == (here[original], block)
+                for one in change["conflicts"]:
+                    assert after[one["start"] : one["end"]] == one["ours"]
+            if change is None or not change["conflicts"]:
+                self.seen["clean"] += change is not None
+                parts = str(ours), str(theirs)
+                assert order(after, *parts) == order(str(merged), *parts), self.done
+        assert changes.keys() <= found.keys()
+        return found
+
+    def _resolution(self, writer: str) -> dict[str, str]:
+        side = self.rng.choice(("ours", "theirs", "both", None))
+        return {"side": side} if side else {"text": f"{self.word(writer)} "}
+
+    async def undo(self) -> None:
+        await self._turn("undo")
+
+    async def redo(self) -> None:
+        await self._turn("redo")
+
+    async def _turn(self, turn: str) -> None:
+        """Take back or bring again what a drift has brought, if nothing has come since."""
+        labels = [one for one, step in self.last.items() if step.undone == (turn == "redo")]
+        if not labels:
+            return
+        label = self.rng.choice(labels)
+        step, place = self.last[label], self.places[label]
+        self.seen[turn] += 1
+        await self._call(step.by, f"block.{turn}", context=place.id)
+        step.undone = turn == "undo"
+        expected = step.before if step.undone else step.after
+        assert await self.shown(label) == expected
+        place.replicas = step.replicas[0 if step.undone else 1]
+
+    async def restart(self) -> None:
+        await self.kernel.close()
+        await self._open()
+        await resume_drifts(self.kernel)
+
+    # What has to hold
+
+    async def check(self) -> None:
+        """Nothing has arrived twice, and everything names its authors."""
+        listed = (await self._call("amy", "drift.list"))["drifts"]
+        assert len(listed) == self.asked
+        assert {one["state"] for one in listed} <= {DriftState.DELIVERED, DriftState.UNDONE}
+        for label in self.places:
+            await self._check_once(label, listed)
+            for block, text in (await self.shown(label)).items():
+                await self._check_authors(block, text)
+
+    async def _check_once(self, label: str, listed: list[dict[str, Any]]) -> None:
+        context = await self._context(label)
+        headers = context.document.headers(context.document.block_ids())
+        origins = [drift_origin(one.metadata) for one in headers if one.kind == BlockKind.DRIFT]
+        arrived = Counter(one.id for one in origins if one is not None)
+        here = [one["drift_id"] for one in listed if one["target_context"] == context.id]
+        own = {one: arrived[one] for one in here}
+        assert own == dict.fromkeys(here, 1), (own, self.done)
+
+    async def _check_authors(self, block: str, text: str) -> None:
+        runs = (await self._call("amy", "block.blame", block_id=block))["runs"]
+        for run in runs:
+            letters = text[run["start"] : run["end"]]
+            wrong = {AUTHORS[one] for one in letters if one in AUTHORS} - {run["username"]}
+            assert not wrong, (letters, run, self.done)
+
+
+def resolved(change: dict[str, Any], resolve: dict[str, dict[str, str]]) -> str:
+    """The text of a changed block with its conflicts resolved."""
+    text = str(change["after"])
+    for one in reversed(change["conflicts"]):
+        choice = resolve[str(one["number"])]
+        sides = {"ours": one["ours"], "theirs": one["theirs"], "both": both(one)}
+        piece = choice.get("text", sides.get(choice.get("side", "")))
+        text = text[: one["start"]] + piece + text[one["end"] :]
+    return text
+
+
+def both(conflict: dict[str, Any]) -> str:
+    base, ours, theirs = (
+        Excerpt(0, len(conflict[one]), conflict[one]) for one in ("base", "ours", "theirs")
+    )
+    return EditConflict(base, ours, theirs, ours, (), 0).both
+
+
+def order(text: str, ours: str, theirs: str) -> list[list[str]]:
+    """The words of a merge; those that only one side has and that stand side by side are sorted.
+
+    Which of two insertions at one place comes first depends on the ids of clients.
+    """
+    common = {*ours.split()} & {*theirs.split()}
+    groups = groupby(text.split(), lambda word: word in common)
+    return [[*words] if is_common else sorted(words) for is_common, words in groups]
+
+
+async def _killed(*_: object) -> None:
+    raise _KilledError
+
+
+@pytest.fixture
+async def machine(open_kernel: OpenKernel, seed: int) -> Machine:
+    return Machine(open_kernel, random.Random(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_what_drifts_arrives_once_with_its_authors(machine: Machine) -> None:
+    await machine.play()
+
+
+def arrives_without_its_id(patch: pytest.MonkeyPatch) -> None:
+    """Control: the change of the target does not say which drift it delivers."""
+
+    def write(self: Context, *arguments: Any, drift: object = None, **options: Any) -> CommitHandle:
+        return found(self, *arguments, **options)
+
+    found = Context.write
+    patch.setattr(Context, "write", write)
+
+
+FAULTS: Final[list[Callable[[pytest.MonkeyPatch], None]]] = [arrives_without_its_id]
+
+
+@pytest.mark.parametrize("seed", [4])
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_machine_finds_a_fault(
+    machine: Machine, fault: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    with pytest.raises(AssertionError):
+        await machine.play()
