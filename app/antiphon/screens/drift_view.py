@@ -1,4 +1,4 @@
-"""What goes to other contexts and comes from them, and the way to where it came from."""
+"""Work that goes to other contexts and comes from them, and the way to where it came from."""
 
 from __future__ import annotations
 

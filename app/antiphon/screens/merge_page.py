@@ -18,6 +18,8 @@ from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.conflicts import ConflictsModal
 from antiphon.screens.modals import HintingModal
 from antiphon.widgets.status import KeyLines, StatusSpan
+from antiphon_kernel.text.merge3 import Excerpt, Resolution
+from antiphon_kernel.text.merge_edits import EditConflict
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.quoting import count_of
 
@@ -54,7 +56,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         self._preview = preview
         self._sources = texts
         self._decided: dict[int, Mapping[str, str]] = {}
-        """What stands in the place of each conflict, by its number."""
+        """Of each conflict, by its number: a side, or the text that stands there."""
         self._taken = {one["source_block"]: True for one in preview["offers"]}
         self._concludes = True
         self.action_conclude()
@@ -194,9 +196,12 @@ class EditModal(HintingModal[str | None]):
 
 def _text_of(conflict: Mapping[str, Any], decision: Mapping[str, str]) -> str:
     """Return what a decision puts in the place of a conflict."""
-    ours, theirs = conflict["ours"], conflict["theirs"]
-    sides = {"ours": ours, "theirs": theirs, "both": ours + theirs}
-    return str(decision["text"] if "text" in decision else sides[decision["side"]])
+    if "text" in decision:
+        return decision["text"]
+    if decision["side"] != Resolution.BOTH:
+        return str(conflict[decision["side"]])
+    base, ours, theirs = (Excerpt(0, 0, conflict[name]) for name in ("base", "ours", "theirs"))
+    return EditConflict(base, ours, theirs, ours, taking=(), preceding=0).both
 
 
 def _differences(before: str, after: str) -> Iterator[tuple[int, int]]:

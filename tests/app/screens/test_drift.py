@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon.actions import Mode
+from antiphon.screens.merge_page import MergeModal
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.app.opened import Opened, World, opened
@@ -99,3 +100,72 @@ async def test_drift_of_somebody_else_is_told_here_and_elsewhere(here: World) ->
         await here.kernel.call(ben, "drift.push", {"to": notes, "blocks": [copy]})
         await there.hint("⇢ notes: push from default by ben")
         await until(lambda: any("notes" in row and "●" in row for row in there.lines), "unread")
+
+
+PLAN = "# Plan\n\nStart with the journal, because everything rests on it.\n\n1. one\n2. two\n"
+
+
+async def forked(here: World) -> tuple[str, Any]:
+    """A text that a fork and its source have both changed, once in the same place."""
+    block = await say(here, PLAN)
+    fork = (await here.call("context.fork", context="default", label="tidy"))["context_id"]
+    (there,) = (await here.call("block.list", context=fork))["blocks"]
+    ben, cleo = await as_other(here, "ben"), await as_other(here, "cleo", PrincipalKind.MODEL)
+    for actor, one, old, new in (
+        (ben, block, "the journal", "the storage"),
+        (cleo, there["block_id"], "the journal", "the codec"),
+        (cleo, there["block_id"], "2. two", "2. two, and three"),
+    ):
+        text = (await here.call("block.read", block_id=one))["content"]
+        splice = {"offset": text.index(old), "delete_count": len(old), "insert": new}
+        await here.kernel.call(actor, "block.splice", {"block_id": one, **splice})
+    await say(here, "A finding", cleo, parent_id=there["block_id"])
+    await say(here, "A failure", cleo, parent_id=there["block_id"])
+    return block, fork
+
+
+@pytest.mark.parametrize(
+    ("keys", "outcome"),
+    [
+        (("t",), "the codec"),
+        (("o",), "the storage"),
+        (("b",), None),
+        (("e", "ctrl+k", *"mine", "ctrl+s"), "mine"),
+    ],
+    ids=lambda one: str(one[0]) if isinstance(one, tuple) else "",
+)
+async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
+    here: World, there: Opened, keys: tuple[str, ...], outcome: str | None
+) -> None:
+    block, fork = await forked(here)
+    await there.sees("the storage")
+    await there.press("up", mode=Mode.NAVIGATE)
+    await there.palette("Merge a fork")
+    await there.sees("both have changed this")
+    await there.press("enter")
+    await there.sees("Decide this conflict first.")
+    await there.press(*keys[:1])
+    if len(keys) > 1:
+        await there.sees("Ctrl+S take it")
+        await there.press(*keys[1:])
+    await there.sees("✓")
+    shown = there.app.screen
+    assert isinstance(shown, MergeModal)
+    expected = shown._outcome(shown._steps[0][0])[0]  # noqa: SLF001  what the page promises
+    await there.press("n", "n", "space")
+    await there.sees("☐ stays in the fork · new, by cleo")
+    assert there.shows("A failure")
+    await there.press("c", "enter")
+    await there.hint("In default: 1 cell changed, 1 cell added")
+    text = (await here.call("block.read", block_id=block))["content"]
+    assert text == expected and "2. two, and three" in text
+    assert outcome is None or f"Start with {outcome}, because" in text
+    assert await here.texts() == [text, "1 block changed, 1 block added", "A finding"]
+    listed = await here.call("context.list", archived=True)
+    assert "archived" in next(one for one in listed["contexts"] if one["context_id"] == fork)
+    await there.press("G", "k", "u")
+    await until(lambda: not there.shows("A finding"), "taken back")
+    await there.sees("the storage")
+    await there.press("ctrl+y")
+    await there.sees("A finding")
+    assert (await here.call("block.read", block_id=block))["content"] == text

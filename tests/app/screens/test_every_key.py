@@ -12,7 +12,17 @@ from textual.events import Paste
 from textual.screen import ModalScreen
 
 from antiphon.actions import ACTIONS, Action, Mode, shown_key
-from antiphon.screens import conflicts, history, modals, panels, picker, reading
+from antiphon.screens import (
+    conflicts,
+    drift_pages,
+    history,
+    merge_page,
+    modals,
+    panels,
+    picker,
+    reading,
+)
+from antiphon_kernel.text.patch import unified_diff
 from tests.app.opened import Opened, World, opened
 from tests.app.screens.key_effects import appearance, noticed, own_keys
 from tests.waiting import screen_updated, until
@@ -139,6 +149,27 @@ LISTED: Final = {
 
 ENDS: Final = {"g", "G", "home", "end"}
 """Keys that lead to an end of a page or a list."""
+PREVIEW: Final = {
+    "source_label": "tidy",
+    "target_label": "default",
+    "plan": "p",
+    "conflicts": 2,
+    "changes": [
+        {
+            "block_id": "b",
+            "block_name": "default.amy.1",
+            "source_block": "s",
+            "before": LONG,
+            "after": LONG,
+            "conflicts": [
+                {"number": n, "base": "", "ours": "line", "theirs": "x", "start": n, "end": n + 4}
+                for n in (0, 5)
+            ],
+        }
+    ],
+    "offers": [],
+}
+
 COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     modals.TextModal: Cover(lambda there: there.screen.call_action("help"), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
@@ -174,6 +205,22 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
             )
         ),
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
+    ),
+    merge_page.MergeModal: Cover(
+        pushing(lambda there: merge_page.MergeModal(PREVIEW, {"s": LONG})),
+        {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
+    ),
+    merge_page.EditModal: Cover(pushing(lambda there: merge_page.EditModal(LONG))),
+    drift_pages.CellsModal: Cover(
+        pushing(
+            lambda there: drift_pages.CellsModal(
+                "push", dict.fromkeys("abc", drift_pages.ListedCell("word", 3)), "b", wakes=True
+            )
+        )
+    ),
+    drift_pages.DifferenceModal: Cover(
+        pushing(lambda there: drift_pages.DifferenceModal(unified_diff("", LONG, "a"), "write it")),
+        SCROLLED,
     ),
     panels.ContextsPanel: Cover(
         lambda there: there.screen.call_action("contexts"),
