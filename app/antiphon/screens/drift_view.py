@@ -212,7 +212,8 @@ class DriftView(Controller):
         counts = ((len(result.get("changed", ())), "changed"), (len(result["blocks"]), "added"))
         words = [f"{count_of(count, 'cell')} {done}" for count, done in counts if count]
         back = " · <key:undo> at its ⇢ takes it back" * (result["target_context"] == self._here)
-        self._hint(f"In {target}: {', '.join(words) or 'a summary'}{back}")
+        came = result.get("outcome") or ", ".join(words) or "a summary"
+        self._hint(f"In {target}: {came}{back}")
         return result
 
     # What comes
