@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -41,6 +42,9 @@ RESTART_AFTER: Final = 0.3
 
 SILENT_SECONDS: Final = 2.0
 """How long the kernel may leave an edit or a call unanswered before that is said."""
+
+_LASTING: Final = ("drift.distill",)
+"""Tools that answer when a model is done."""
 
 PREVIEW_SECONDS: Final = 1.0
 """How long the replica waits for the preview: a kernel that opens a long document for it is busy
@@ -319,7 +323,8 @@ class Session:
             self._late_calls += 1
             self.changed.notify()
 
-        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, late)
+        seconds = inf if tool in _LASTING else SILENT_SECONDS
+        timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
             return await self._calls.call(tool, params)
         finally:

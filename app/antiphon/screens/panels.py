@@ -251,14 +251,14 @@ class ContextsPanel(Panel):
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         one, mark = self._entries[index]
         here = StatusSpan("▸ " if one.id == self._here else "  ", theme.focus)
+        apart = StatusSpan(f"  {one.drifted}" if one.drifted else "", theme.dim)
         unread = StatusSpan(f" ●{one.unread}" if one.unread else "", theme.unread)
-        apart = f"  {one.drifted}" if one.drifted else ""
         archived = " · archived" if one.is_archived else ""
-        age = StatusSpan(f"{apart}  {format_time_since(one.changed_at)}{archived}", theme.dim)
-        room = width - cell_len(f"{here.text}{unread.text}{age.text}")
+        age = StatusSpan(f"  {format_time_since(one.changed_at)}{archived}", theme.dim)
+        room = width - cell_len(f"{here.text}{apart.text}{unread.text}{age.text}")
         label = StatusSpan(cut_to(mark + one.label, room), theme.strong)
         said = self._texts.get((one.id, one.version)) or "nothing has been written yet"
-        return [[here, label, unread, age], [StatusSpan(f"    {said}", theme.dim)]]
+        return [[here, label, apart, unread, age], [StatusSpan(f"    {said}", theme.dim)]]
 
     @property
     def _chosen(self) -> ContextName | None:

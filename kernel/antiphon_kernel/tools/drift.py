@@ -72,19 +72,27 @@ class DriftResult(Result):
     """A drift, and what has come of it."""
 
     drift_id: str
+    """Id of the drift."""
     kind: DriftKind
+    """Way in which it goes."""
     state: DriftState
+    """How far it has come."""
     outcome: str | None = None
     """Why it was not delivered, or not yet, or what it lacks."""
     source_context: str
+    """Id of the context that it comes from."""
     source_label: str
+    """Name of that context."""
     source_version: int
     """The version of the source that was read."""
     target_context: str
+    """Id of the context that it goes to."""
     target_label: str
+    """Name of that context."""
     block_id: str | None = None
     """Its block of kind drift at the target."""
-    block_name: str | None = None
+    name: str | None = None
+    """The same block by the names of its parts."""
     context_version: int | None = None
     """The version of the target that brought it."""
 
@@ -103,7 +111,7 @@ class DriftResult(Result):
             target_context=target.id,
             target_label=target.label,
             block_id=row.block or None,
-            block_name=kernel.block_name(row.block) if row.block else None,
+            name=kernel.block_name(row.block) if row.block else None,
             context_version=row.seq or None,
             **fields,
         )
@@ -114,8 +122,12 @@ class DeliveredResult(DriftResult):
 
     blocks: list[str] = Field(default_factory=list)
     """The copies at the target, in order."""
+    blocks_names: list[str] = Field(default_factory=list)
+    """The same by the names of their parts."""
     changed: list[str] = Field(default_factory=list)
     """Blocks of the target that a merge has changed."""
+    changed_names: list[str] = Field(default_factory=list)
+    """The same by the names of their parts."""
 
 
 class PushParams(Params):
@@ -173,7 +185,9 @@ class ListedDrift(DriftResult):
     """A drift, and who asked for it."""
 
     username: str
+    """Name of whoever asked for it."""
     time: str
+    """When they did."""
 
 
 class DriftListResult(Result):
@@ -187,6 +201,7 @@ class DriftCancelParams(Params):
     """A drift that is not delivered yet."""
 
     drift_id: str
+    """Id of the drift."""
 
 
 ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE, ErrorCode.INVALID_TRANSITION)
@@ -415,7 +430,14 @@ async def deliver(
     is_asked = origin is not None and origin.wakes
     kernel.drifted.notify(DeliveredDrift(context, block, text, actor, is_asked))
     changed = [one for one in written.handle.versions if one not in (block, *copies)]
-    return DeliveredResult.of(kernel, written.row, blocks=list(copies), changed=changed)
+    return DeliveredResult.of(
+        kernel,
+        written.row,
+        blocks=list(copies),
+        blocks_names=[context.block_name(one) for one in copies],
+        changed=changed,
+        changed_names=[context.block_name(one) for one in changed],
+    )
 
 
 async def _write(

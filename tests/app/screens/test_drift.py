@@ -139,6 +139,9 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
 ) -> None:
     block, fork = await forked(here)
     await there.sees("the storage")
+    await there.press("f4")
+    await there.sees("⑂ tidy  ↑3 ↓1")
+    await there.press("escape")
     await there.press("up", mode=Mode.NAVIGATE)
     await there.palette("Merge a fork")
     await there.sees("both have changed this")
@@ -169,3 +172,41 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.press("ctrl+y")
     await there.sees("A finding")
     assert (await here.call("block.read", block_id=block))["content"] == text
+
+
+async def test_cells_are_written_into_a_file_after_a_look_at_the_difference(
+    here: World, there: Opened
+) -> None:
+    await say(here, "Begin with the codec.")
+    await there.sees("Begin with")
+    await there.press("up", mode=Mode.NAVIGATE)
+    await there.palette("Commit cells into files")
+    await there.sees("Enter commit: 1 cell")
+    await there.press("w")
+    await there.sees("Nobody answers")
+    await there.press("enter")
+    await there.sees("File for cells that are no diff")
+    await there.send("plan.md")
+    await there.sees("Message of a git commit")
+    await there.press("enter")
+    await there.sees("Commit into plan.md")
+    await there.sees("1 + Begin with the codec.")
+    await there.press("enter")
+    await there.hint("The files are changed")
+    await there.sees("⇢ from default · commit · amy")
+    read = await here.call("file.read", path="plan.md")
+    assert read["content"] == "Begin with the codec.\n"
+
+
+async def test_context_is_distilled_into_another_one(here: World, there: Opened) -> None:
+    notes = (await here.call("context.create", label="notes"))["context_id"]
+    await say(here, "Begin with the codec.", context=notes)
+    await there.palette("Distill a context into this one")
+    await there.sees("this one")
+    await there.type("notes")
+    await until(lambda: not there.shows("this one"), "the only choice")
+    await there.press("enter")
+    await there.sees("no model")
+    await there.press("up", "down", "down", "enter")
+    await there.sees("⇢ from notes · distill · amy")
+    await there.hint("In default: a summary")

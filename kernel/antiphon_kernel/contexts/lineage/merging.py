@@ -21,7 +21,7 @@ from antiphon_kernel.document.schema import TextSchema
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.text.merge_edits import EditMerge, MergeSplice, merge_edits
 from antiphon_kernel.text.splice_diff import as_script, plan_difference
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import DriftKind, Role, Status
 from antiphon_kernel.types.errors import invalid_params
@@ -156,7 +156,7 @@ async def _plan(
         rows = changed[block]
         if pair is not None:  # the first version is the copy that the fork began with
             rows = [row for row in rows if row.seq > pair.since and row.versions[block] > 1]
-        if not rows or document.is_draft(block):
+        if not rows or document.is_draft(block) or is_cut_out(document.header(block)):
             continue
         is_text = isinstance(document.schema(block), TextSchema)
         if pair is None or not is_text:
