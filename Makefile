@@ -65,6 +65,7 @@ test-failed: $(READY) ## the tests that failed last, one after the other
 
 invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CASES=n for another number)
 	@ANTIPHON_CASES=$(CASES) $(PYTEST) -q -n auto tests/kernel/invariants
+	@ANTIPHON_CASES=$$(($(CASES) / 5)) $(PYTEST) -q -n auto tests/kernel/drift/test_drift_machine.py
 
 crash: $(READY) ## kill the kernel 200 times while it is written to; nothing may be lost
 	@ANTIPHON_CRASHES=200 $(PYTEST) -q tests/kernel/crash

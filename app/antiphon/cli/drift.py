@@ -112,10 +112,10 @@ def drift_rows(found: Mapping[str, Any]) -> Iterator[str]:
     told = found.get("drift", found)
     for one in found.get("drifts", [told] if "drift_id" in told else ()):
         ways = f"{one['kind']} {one['source_label']} → {one['target_label']}: {one['state']}"
-        more = (one.get(name) for name in ("time", "username", "block_name", "outcome"))
+        more = (one.get(name) for name in ("time", "username", "name", "outcome"))
         yield "  ".join([one["drift_id"], ways, *filter(None, more)])
     for one in found.get("changes", ()):
-        yield from unified_diff(one["before"], one["after"], one["block_name"]).splitlines()
+        yield from unified_diff(one["before"], one["after"], one["name"]).splitlines()
         for place in one["conflicts"]:
             yield f"conflict {place['number']}:"
             for side in ("base", "ours", "theirs"):

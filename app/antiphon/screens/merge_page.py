@@ -146,7 +146,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
             state = (f"✓ {_DECIDED.get(side, 'it is written anew')}", theme.status_done)
         elif conflict is not None:
             state = ("? both have changed this: take a side", theme.status_failed)
-        rows.append([StatusSpan(*state), StatusSpan(f" · {step['block_name']}", theme.dim)])
+        rows.append([StatusSpan(*state), StatusSpan(f" · {step['name']}", theme.dim)])
         before, (after, places) = step["before"], self._outcome(step)
         source = self._sources.get(step["source_block"])
         ours = [(*one, theme.edit_surface) for one in _differences(before, after)]

@@ -72,19 +72,27 @@ class DriftResult(Result):
     """A drift, and what has come of it."""
 
     drift_id: str
+    """Id of the drift."""
     kind: DriftKind
+    """Way in which it goes."""
     state: DriftState
+    """How far it has come."""
     outcome: str | None = None
-    """Why it was not delivered, or not yet."""
+    """Why it was not delivered, or not yet, or what it lacks."""
     source_context: str
+    """Id of the context that it comes from."""
     source_label: str
+    """Name of that context."""
     source_version: int
     """The version of the source that was read."""
     target_context: str
+    """Id of the context that it goes to."""
     target_label: str
+    """Name of that context."""
     block_id: str | None = None
     """Its block of kind drift at the target."""
-    block_name: str | None = None
+    name: str | None = None
+    """The same block by the names of its parts."""
     context_version: int | None = None
     """The version of the target that brought it."""
 
@@ -103,7 +111,7 @@ class DriftResult(Result):
             target_context=target.id,
             target_label=target.label,
             block_id=row.block or None,
-            block_name=kernel.block_name(row.block) if row.block else None,
+            name=kernel.block_name(row.block) if row.block else None,
             context_version=row.seq or None,
             **fields,
         )
@@ -114,8 +122,12 @@ class DeliveredResult(DriftResult):
 
     blocks: list[str] = Field(default_factory=list)
     """The copies at the target, in order."""
+    blocks_names: list[str] = Field(default_factory=list)
+    """The same by the names of their parts."""
     changed: list[str] = Field(default_factory=list)
     """Blocks of the target that a merge has changed."""
+    changed_names: list[str] = Field(default_factory=list)
+    """The same by the names of their parts."""
 
 
 class PushParams(Params):
@@ -156,6 +168,10 @@ class MergeParams(PreviewParams):
     """The side that the other conflicts go to."""
     plan: str | None = None
     """The `plan` of a preview: nothing is merged if it would be something else by now."""
+    summary: bool = False
+    """Whether a summary of what is new and changed there comes instead, as by drift.distill."""
+    model: str | None = None
+    """The model that writes it."""
     conclude: bool = False
     """Archive the fork then."""
     wake: bool = False
@@ -173,7 +189,9 @@ class ListedDrift(DriftResult):
     """A drift, and who asked for it."""
 
     username: str
+    """Name of whoever asked for it."""
     time: str
+    """When they did."""
 
 
 class DriftListResult(Result):
@@ -187,6 +205,7 @@ class DriftCancelParams(Params):
     """A drift that is not delivered yet."""
 
     drift_id: str
+    """Id of the drift."""
 
 
 ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE, ErrorCode.INVALID_TRANSITION)
@@ -268,14 +287,24 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
     blocks = None
     if params.blocks is not None:
         blocks = tuple([await block_in(call, source, one) for one in params.blocks])
-    choices = MergeChoices(
-        blocks=blocks, resolve=params.resolve, prefer=params.prefer, plan=params.plan
-    )
     check_mergeable(source, target)
-    request = DriftRequest(wakes=params.wake, merge=choices)
-    row = await stage(call, DriftKind.MERGE, source, target, request)
-    merged = await deliver(call.kernel, row.id, call.actor)
-    if params.conclude:
+    if params.summary:
+        plan = await planned(call.kernel, source, target)
+        new = plan.offers if blocks is None else blocks
+        said = {"source": source.id, "context": target.id, "model": params.model}
+        read = [*(one.original for one in plan.changes), *new][:MOST_BLOCKS]
+        about = {**said, "blocks": read, "wake": params.wake}
+        summed_up = await call.kernel.call(call.actor, "drift.distill", about)
+        merged = DeliveredResult.model_validate(summed_up)
+    else:
+        choices = MergeChoices(
+            blocks=blocks, resolve=params.resolve, prefer=params.prefer, plan=params.plan
+        )
+        request = DriftRequest(wakes=params.wake, merge=choices)
+        row = await stage(call, DriftKind.MERGE, source, target, request)
+        merged = await deliver(call.kernel, row.id, call.actor)
+    is_whole = target.document.header(merged.block_id or "").status == Status.DONE
+    if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)
     return merged
 
@@ -415,7 +444,14 @@ async def deliver(
     is_asked = origin is not None and origin.wakes
     kernel.drifted.notify(DeliveredDrift(context, block, text, actor, is_asked))
     changed = [one for one in written.handle.versions if one not in (block, *copies)]
-    return DeliveredResult.of(kernel, written.row, blocks=list(copies), changed=changed)
+    return DeliveredResult.of(
+        kernel,
+        written.row,
+        blocks=list(copies),
+        blocks_names=[context.block_name(one) for one in copies],
+        changed=changed,
+        changed_names=[context.block_name(one) for one in changed],
+    )
 
 
 async def _write(

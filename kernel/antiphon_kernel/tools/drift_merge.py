@@ -56,45 +56,64 @@ class ShownConflict(Result):
     start: int
     """Code point of `after` where ours begins."""
     end: int
+    """Code point behind its last one."""
 
 
 class ShownChange(Result):
     """A block that a merge changes."""
 
     block_id: str
-    block_name: str
+    """The block of the target."""
+    name: str
+    """The same block by the names of its parts."""
     source_block: str
+    """The block of the fork."""
     before: str
     """Its text now."""
     after: str
     """Its text then; as it is now where there is a conflict."""
     conflicts: list[ShownConflict]
+    """In the order of the text."""
 
 
 class OfferedBlock(Result):
     """A block of the fork that the target does not have."""
 
     source_block: str
+    """The block of the fork."""
     source_block_name: str
+    """The same block by the names of its parts."""
     kind: str
+    """Kind of block."""
     username: str
+    """Name of its author."""
     text: str
+    """All that it says."""
     tokens: int
+    """Estimate of what it takes."""
 
 
 class PreviewResult(Result):
     """What a merge would do."""
 
     source_context: str
+    """Id of the fork."""
     source_label: str
+    """Name of the fork."""
     source_version: int
+    """The version of the fork that was looked at."""
     target_context: str
+    """Id of the context that it is merged into."""
     target_label: str
+    """Name of that context."""
     target_version: int
+    """The version of that context that was looked at."""
     plan: str
     """Names what was shown, for drift.merge."""
     changes: list[ShownChange]
+    """In the order of the target."""
     offers: list[OfferedBlock]
+    """In the order of the fork."""
     conflicts: int
     """How many in all."""
     tokens: int
@@ -107,7 +126,9 @@ class ConflictChoice(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     side: Resolution | None = None
+    """The target's text (`ours`), the fork's (`theirs`), or one behind the other (`both`)."""
     text: str | None = None
+    """Another text."""
 
     @model_validator(mode="after")
     def _check_one(self) -> ConflictChoice:
@@ -164,7 +185,7 @@ async def preview(call: Call, params: PreviewParams) -> PreviewResult:
         changes.append(
             ShownChange(
                 block_id=one.block,
-                block_name=target.block_name(one.block),
+                name=target.block_name(one.block),
                 source_block=one.original,
                 before=one.before,
                 after=one.merge.text,
@@ -263,7 +284,7 @@ def merge_changes(
         reject_long_text(target.limits, len(one.before) + grown)
         if made:
             splices[one.block] = made
-    if not splices and not taken:
+    if not plan.changes and not taken:
         raise invalid_params(
             f"There is nothing to merge: {target.label} has all that was taken of {source.label}."
         )
@@ -316,4 +337,4 @@ def _summed_up(changed: int, added: int) -> str:
         for count, what in ((changed, "changed"), (added, "added"))
         if count
     ]
-    return ", ".join(said)
+    return ", ".join(said) or "nothing changed"

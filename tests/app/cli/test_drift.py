@@ -76,7 +76,7 @@ DELIVERED: Final = {
     "state": "delivered",
     "source_label": "tidy",
     "target_label": "default",
-    "block_name": "default.amy.3",
+    "name": "default.amy.3",
 }
 
 
@@ -85,12 +85,12 @@ def test_results_are_printed_to_be_read() -> None:
         "01  push tidy → default: delivered  default.amy.3"
     ]
     refused = {**DELIVERED, "state": "refused", "outcome": "It is archived."}
-    del refused["block_name"]
+    del refused["name"]
     assert list(drift.drift_rows({"drifts": [DELIVERED, refused]}))[1] == (
         "01  push tidy → default: refused  It is archived."
     )
     conflict = {"number": 0, "base": "a", "ours": "b\nc", "theirs": "", "start": 0, "end": 1}
-    change = {"block_name": "default.amy.1", "before": "b\n", "after": "b\nd\n"}
+    change = {"name": "default.amy.1", "before": "b\n", "after": "b\nd\n"}
     offer = {"source_block_name": "tidy.amy.9", "username": "amy", "tokens": 4, "text": "New."}
     preview = {"changes": [{**change, "conflicts": [conflict]}], "offers": [offer], "plan": "1f"}
     assert list(drift.drift_rows(preview)) == [

@@ -157,7 +157,7 @@ PREVIEW: Final = {
     "changes": [
         {
             "block_id": "b",
-            "block_name": "default.amy.1",
+            "name": "default.amy.1",
             "source_block": "s",
             "before": LONG,
             "after": LONG,

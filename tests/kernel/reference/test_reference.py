@@ -149,7 +149,7 @@ def test_every_field_of_requests_and_results_says_what_it_means(name: str) -> No
 
 BLOCK = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{32}\.[0-9]+")
 NAME = re.compile(r"[a-z0-9_-]+\.[a-z0-9_-]+\.[0-9]+")
-OTHER_IDS = {"context_id", "tool_call_id", "turn_id"}
+OTHER_IDS = {"context_id", "drift_id", "tool_call_id", "turn_id"}
 ELSEWHERE = {"source_block"}
 """Fields of the document that name a block of another context, which may be gone."""
 AUTHORS = {"author", "creator", "principal"}

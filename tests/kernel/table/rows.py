@@ -466,6 +466,10 @@ TALKING: Final = (
     Row("message.path", {"message": "@two"}, by="vic"),
     Row("message.path", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
     Row("message.search", {"text": "four", "context": "talk"}),
+    Row("drift.distill", {"source": "talk", "context": "talk"}, by="bo"),
+    Row("drift.distill", {"source": "talk", "blocks": ["@two"]}, Code.PERMISSION_DENIED, by="vic"),
+    Row("drift.distill", {"source": "talk", "blocks": ["x.y.1"]}, Code.CONTEXT_NOT_FOUND),
+    Row("drift.distill", {"source": "talk", "model": "nobody"}, Code.INVALID_PARAMS),
     Row("message.delete", {"messages": ["@two", "x.y.1"], "descendants": "reparent"}),
     Row("message.import", {"text": _CHAT, "label": "chat"}),
     Row("message.import", {"text": "{}", "label": "chat2"}, Code.INVALID_PARAMS),
@@ -561,6 +565,31 @@ FILE_TEXTS: Final = (
     Row("file.search", {"query": "1"}, Code.PERMISSION_DENIED, by="bo"),
 )
 
+DRIFTS: Final = (
+    Row("block.create", text("for all to see", status="done"), keep="said"),
+    Row("context.create", {"label": "shore"}),
+    Row("drift.push", {"to": "shore", "blocks": ["@said"]}, by="bo"),
+    Row("drift.push", {"to": "default", "blocks": ["@said"]}, Code.INVALID_PARAMS),
+    Row("drift.push", {"to": "nowhere", "blocks": ["@said"]}, Code.CONTEXT_NOT_FOUND),
+    Row("drift.push", {"to": "shore", "blocks": ["@said"]}, Code.PERMISSION_DENIED, by="vic"),
+    Row("drift.pull", {"source": "shore", "blocks": ["@said"]}, Code.BLOCK_NOT_FOUND),
+    Row("drift.pull", {"source": "default", "context": "shore", "blocks": ["@said"]}),
+    Row("drift.list", {"context": "shore"}, by="vic"),
+    Row("drift.cancel", {"drift_id": "none"}, Code.INVALID_PARAMS),
+    Row("context.fork", {"context": "shore", "label": "ebb"}),
+    Row("block.create", {"kind": "text", "context": "ebb", "content": "new", "status": "done"}),
+    Row("drift.preview", {"source": "ebb"}, by="vic"),
+    Row("drift.preview", {"source": "shore"}, Code.INVALID_PARAMS),
+    Row("drift.merge", {"source": "ebb", "plan": "another"}, Code.STALE_VERSION),
+    Row("drift.merge", {"source": "ebb", "conclude": True}),
+    Row("drift.merge", {"source": "ebb"}, Code.INVALID_PARAMS),
+    Row("block.splice", {"block_id": "ebb.root.1", "delete_count": 3, "insert": "of", "offset": 0}),
+    Row(
+        "block.splice", {"block_id": "shore.root.1", "delete_count": 3, "insert": "by", "offset": 0}
+    ),
+    Row("drift.merge", {"source": "ebb"}, Code.MERGE_CONFLICT),
+)
+
 MALFORMED: Final = (
     Row("block.raed", {}, Code.UNKNOWN_TOOL),
     Row("", {}, Code.UNKNOWN_TOOL),
@@ -632,5 +661,6 @@ ROWS: Final = (
     *FILE_TEXTS,
     *COMMANDS,
     *FILES,
+    *DRIFTS,
     *MALFORMED,
 )

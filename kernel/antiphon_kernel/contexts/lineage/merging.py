@@ -21,7 +21,7 @@ from antiphon_kernel.document.schema import TextSchema
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.text.merge_edits import EditMerge, MergeSplice, merge_edits
 from antiphon_kernel.text.splice_diff import as_script, plan_difference
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import DriftKind, Role, Status
 from antiphon_kernel.types.errors import invalid_params
@@ -156,7 +156,7 @@ async def _plan(
         rows = changed[block]
         if pair is not None:  # the first version is the copy that the fork began with
             rows = [row for row in rows if row.seq > pair.since and row.versions[block] > 1]
-        if not rows or document.is_draft(block):
+        if not rows or document.is_draft(block) or is_cut_out(document.header(block)):
             continue
         is_text = isinstance(document.schema(block), TextSchema)
         if pair is None or not is_text:
@@ -225,12 +225,10 @@ class _Pairs:
 
     def get(self, block: str) -> _Pair | None:
         """Return the pair of a block of the source; None if the target does not have it."""
-        if (brought := self._brought.get(block)) is not None:
-            return brought
         there = moved_block(block, self._target.id)
-        if self._source.blocks.number(block) > self._copied or there not in self._target.document:
-            return None
-        return _Pair(there, block, self._since, self._at)
+        if self._source.blocks.number(block) <= self._copied and there in self._target.document:
+            return _Pair(there, block, self._since, self._at)
+        return self._brought.get(block)
 
 
 def _is_offered(source: Context, block: str, target: Context) -> bool:
@@ -238,6 +236,7 @@ def _is_offered(source: Context, block: str, target: Context) -> bool:
     header = source.document.header(block)
     came_from_there = is_drifted(header.metadata) and header.source_context == target.id
     is_said = header.role != Role.SYSTEM and header.metadata.get("type") != SUMMARY_TYPE
+    is_said = is_said and header.drift_kind != DriftKind.MERGE
     is_done = header.status in (Status.DONE, Status.ERROR) and not header.excluded
     says = bool(source.document.peek_text(block)) or header.blob is not None
     has_form = not isinstance(source.document.schema(block), TextSchema)
