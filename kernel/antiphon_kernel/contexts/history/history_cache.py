@@ -207,6 +207,7 @@ class HistoryCache:
         later text may stand beside it.
         """
         numbers = {self._number_of(one): one for one in blocks}
+        other = list[BlockHistory]()
         for exact in (False, True):
             histories = {number: self._new_history(one) for number, one in numbers.items()}
             slices = TimeSlice()
