@@ -352,7 +352,7 @@ def _together(source: Context, blocks: Sequence[str]) -> list[str]:
             raise invalid_params(
                 f"Block {quote(block)} is a draft: it drifts when it has been sent.", field="blocks"
             )
-        found.update(one.id for one in attached_files(source, block))
+        found.update(one.id for one in attached_files(source, block) if not one.excluded)
         if header.kind == BlockKind.TOOL_CALL:
             below = map(document.header, source.block_tree.descendants(block, 1))
             found.update(one.id for one in below if one.kind == BlockKind.TOOL_RESULT)
