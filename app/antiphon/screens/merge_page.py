@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any, ClassVar, Final
 
+from rich import get_console
 from rich.cells import cell_len
 from rich.style import Style
+from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.conflicts import ConflictsModal
 from antiphon.screens.modals import HintingModal
 from antiphon.widgets.status import KeyLines, StatusSpan
@@ -58,8 +59,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         self._decided: dict[int, Mapping[str, str]] = {}
         """Of each conflict, by its number: a side, or the text that stands there."""
         self._taken = {one["source_block"]: True for one in preview["offers"]}
-        self._concludes = True
-        self.action_conclude()
+        self._concludes = False
 
     # What is decided
 
@@ -121,6 +121,15 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     def _rows(self, width: int, theme: CellTheme) -> _Rows:
         (step, conflict), told = self._steps[self._at], self._preview
+        sides = (("o t b", "ours, theirs, both"), ("e", "write it"))
+        self._keys.keys = (
+            *(sides if conflict is not None else (("Space", "tick"),) * ("after" not in step)),
+            *(
+                ("n p", "next, before"),
+                ("c", f"{'☑' if self._concludes else '☐'} archive the fork"),
+            ),
+            *(("Enter", "merge"), ("Esc", "leave")),
+        )
         place = f"   {self._at + 1} of {len(self._steps)}"
         if conflict is not None:
             place += f" · conflict {conflict['number'] + 1} of {told['conflicts']}"
@@ -217,33 +226,20 @@ def marked_rows(
 
     Marks are code points from one to another; later ones lie over earlier ones.
     """
-    lines, starts, at = text.split("\n"), list[int](), 0
-    for line in lines:
-        starts.append(at)
-        at += len(line) + 1
-    marked = {
-        number
-        for number, start in enumerate(starts)
-        if any(low <= start + len(lines[number]) and start <= high for low, high, _ in marks)
-    }
+    console, shown = get_console(), Text(sanitize_for_display(text), theme.text, tab_size=4)
+    for low, high, style in marks:
+        shown.stylize(style, low, high)
+    numbers = [(text.count("\n", 0, low), text.count("\n", 0, high)) for low, high, _ in marks]
+    marked = {number for first, last in numbers for number in range(first, last + 1)}
     near = {one + by for one in marked for by in range(-_LINES_AROUND, _LINES_AROUND + 1)}
     last = -1
-    for number in sorted(near & set(range(len(lines)))) or range(len(lines)):
+    for number, line in enumerate(shown.split("\n", allow_blank=True)):
+        if near and number not in near:
+            continue
         if number != last + 1:
             yield [StatusSpan("  …", theme.dim)]
         last = number
         lead = StatusSpan("▎ " if number in marked else "  ", theme.unread)
-        pieces = [*_pieces(lines[number], starts[number], marks, theme)]
-        for row in wrap(pieces, max(1, width - 2)):
-            yield [lead, *(StatusSpan(piece.text, piece.style) for piece in row)]
-
-
-def _pieces(
-    line: str, start: int, marks: Sequence[tuple[int, int, Style]], theme: CellTheme
-) -> Iterator[WrapPiece]:
-    ends = {place - start for low, high, _ in marks for place in (low, high)}
-    cuts = [0, *sorted(end for end in ends if 0 < end < len(line)), len(line)]
-    for first, last in pairwise(cuts):
-        styles = [one for low, high, one in marks if low <= start + first < high]
-        shown = sanitize_for_display(line[first:last].expandtabs(4))
-        yield WrapPiece(shown, theme.text + styles[-1] if styles else theme.text)
+        for row in line.wrap(console, max(1, width - 2)):
+            spans = (StatusSpan(one.text, one.style or theme.text) for one in row.render(console))
+            yield [lead, *spans]

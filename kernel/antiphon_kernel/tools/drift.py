@@ -168,6 +168,10 @@ class MergeParams(PreviewParams):
     """The side that the other conflicts go to."""
     plan: str | None = None
     """The `plan` of a preview: nothing is merged if it would be something else by now."""
+    summary: bool = False
+    """Whether a summary of what is new and changed there comes instead, as by drift.distill."""
+    model: str | None = None
+    """The model that writes it."""
     conclude: bool = False
     """Archive the fork then."""
     wake: bool = False
@@ -283,14 +287,24 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
     blocks = None
     if params.blocks is not None:
         blocks = tuple([await block_in(call, source, one) for one in params.blocks])
-    choices = MergeChoices(
-        blocks=blocks, resolve=params.resolve, prefer=params.prefer, plan=params.plan
-    )
     check_mergeable(source, target)
-    request = DriftRequest(wakes=params.wake, merge=choices)
-    row = await stage(call, DriftKind.MERGE, source, target, request)
-    merged = await deliver(call.kernel, row.id, call.actor)
-    if params.conclude:
+    if params.summary:
+        plan = await planned(call.kernel, source, target)
+        new = plan.offers if blocks is None else blocks
+        said = {"source": source.id, "context": target.id, "model": params.model}
+        read = [*(one.original for one in plan.changes), *new][:MOST_BLOCKS]
+        about = {**said, "blocks": read, "wake": params.wake}
+        summed_up = await call.kernel.call(call.actor, "drift.distill", about)
+        merged = DeliveredResult.model_validate(summed_up)
+    else:
+        choices = MergeChoices(
+            blocks=blocks, resolve=params.resolve, prefer=params.prefer, plan=params.plan
+        )
+        request = DriftRequest(wakes=params.wake, merge=choices)
+        row = await stage(call, DriftKind.MERGE, source, target, request)
+        merged = await deliver(call.kernel, row.id, call.actor)
+    is_whole = target.document.header(merged.block_id or "").status == Status.DONE
+    if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)
     return merged
 

@@ -183,7 +183,7 @@ class Distillation:
         text = document.text(block)
         if failure is not None:
             outcome = f"The summary was not written to its end: {failure}"
-            await writer.append(block, f"{chr(10) * 2 if text else ''}{outcome}")
+            await writer.append(block, f"\n\n{outcome}" if text else outcome)
             await asked.finish(block, Status.ERROR, is_error=True)
         else:
             named, unknown = name_blocks(text, self.names)

@@ -15,6 +15,7 @@ from antiphon_kernel.messages import TextBlock
 from antiphon_kernel.providers import End, ErrorKind, ProviderError, TextDelta, TurnEvent, Usage
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.stage import (
@@ -186,6 +187,27 @@ async def test_distill_that_fails_says_so_in_its_block(
     assert header.status == "error"
     assert stage.text(header).endswith(f"The summary was not written to its end: {said}")
     assert result["outcome"] in stage.text(header)
+
+
+async def test_merge_brings_a_summary_of_what_is_new_and_changed(open_stage: OpenStage) -> None:
+    stage, provider = await replying(open_stage, DONE)
+    prompt = await stage.play("Hello")
+    await stage.call("context.fork", context="default", label="tidy")
+    there = moved_block(prompt, (await stage.kernel.context("tidy")).id)
+    await stage.call("block.splice", block_id=there, offset=0, insert="So: ")
+    said = {"kind": "text", "role": "user", "content": "New.", "status": "done"}
+    await stage.kernel.call(stage.owner, "block.create", {"context": "tidy", **said})
+    await stage.runner.wait_idle()
+    tidy = stage.kernel.contexts[stage.kernel.contexts.find("tidy")].id
+    for reply, concludes in (ProviderError("No."), False), (TextDelta("It greets. [1]"), True):
+        provider.then((reply, End("end_turn")))
+        await stage.call("drift.merge", source="tidy", summary=True, model="aria", conclude=True)
+        assert (stage.kernel.contexts[tidy].archived is not None) is concludes
+    assert stage.shown()[-1] == ("drift", "done", "It greets. [tidy.amy.1]")
+    assert [text for _, _, text in stage.shown()][:2] == ["Hello", "Done."]
+    (message,) = provider.prompts[-1].conversation.messages
+    given = "[1] amy say:\nSo: Hello\n\n[2] amy say:\nNew.\n\n[3] aria say:\nDone."
+    assert message.content == (TextBlock(given),)
 
 
 async def test_distill_is_interrupted_like_a_turn(open_stage: OpenStage) -> None:
