@@ -109,7 +109,7 @@ def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statem
         " (excluded.version, excluded.state, excluded.seq, excluded.block, excluded.request,"
         " excluded.outcome)"
     )
-    where = " WHERE drifts.state = 'staged'" if if_staged else ""
+    where = " WHERE drifts.state IN ('staged', excluded.state)" if if_staged else ""
     return sql + where, [astuple(one) for one in drifts]
 
 

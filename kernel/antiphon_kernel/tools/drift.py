@@ -316,14 +316,18 @@ def check_target(source: Context, target: Context) -> None:
             f"Context {source.label} is where it comes from and where it goes: name another one.",
             field="to",
         )
-    if target.row.kind is not ContextKind.CONVERSATION:
-        raise invalid_params(
-            f"{target.label} is a file: drift.commit writes into files.", field="to"
-        )
 
 
 def check_open(target: ContextRow) -> None:
-    """Raises AntiphonError invalid_transition if a context has been archived."""
+    """Raise if nothing drifts into a context.
+
+    Raises:
+        AntiphonError: invalid_params, if it is a file; invalid_transition, if it is archived.
+    """
+    if target.kind is not ContextKind.CONVERSATION:
+        raise invalid_params(
+            f"{target.label} is a file: drift.commit writes into files.", field="to"
+        )
     if target.archived is not None:
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
