@@ -324,14 +324,18 @@ def check_target(source: Context, target: Context) -> None:
             f"Context {source.label} is where it comes from and where it goes: name another one.",
             field="to",
         )
-    if target.row.kind is not ContextKind.CONVERSATION:
-        raise invalid_params(
-            f"{target.label} is a file: drift.commit writes into files.", field="to"
-        )
 
 
 def check_open(target: ContextRow) -> None:
-    """Raises AntiphonError invalid_transition if a context has been archived."""
+    """Raise if nothing drifts into a context.
+
+    Raises:
+        AntiphonError: invalid_params, if it is a file; invalid_transition, if it is archived.
+    """
+    if target.kind is not ContextKind.CONVERSATION:
+        raise invalid_params(
+            f"{target.label} is a file: drift.commit writes into files.", field="to"
+        )
     if target.archived is not None:
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
@@ -374,7 +378,7 @@ def _together(source: Context, blocks: Sequence[str]) -> list[str]:
             raise invalid_params(
                 f"Block {quote(block)} is a draft: it drifts when it has been sent.", field="blocks"
             )
-        found.update(one.id for one in attached_files(source, block))
+        found.update(one.id for one in attached_files(source, block) if not one.excluded)
         if header.kind == BlockKind.TOOL_CALL:
             below = map(document.header, source.block_tree.descendants(block, 1))
             found.update(one.id for one in below if one.kind == BlockKind.TOOL_RESULT)

@@ -206,8 +206,7 @@ class HistoryCache:
         What nobody ever saw (written and removed offline) is in no list of touched blocks, but
         later text may stand beside it.
         """
-        numbers = {self._number_of(one): one for one in blocks}
-        other = list[BlockHistory]()
+        numbers, other = {self._number_of(one): one for one in blocks}, list[BlockHistory]()
         for exact in (False, True):
             histories = {number: self._new_history(one) for number, one in numbers.items()}
             slices = TimeSlice()
