@@ -589,12 +589,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         takes=_among_messages,
     ),
     _drift(
-        "drift",
-        ("D",),
-        "Bring work to another context or back: push, pull, merge, distill or commit it.",
-        modes=_NAVIGATE,
-    ),
-    _drift(
         "push",
         (),
         "Give cells, the chosen one or the last answer at first, to another context.",
@@ -621,8 +615,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _drift(
         "commit",
         (),
-        "Write cells into files of the project, and into git, after a look at the difference.",
-        title="Commit cells into files",
+        "Write the cell into files of the project, and into git, after a look at the difference.",
+        title="Commit the cell into files",
     ),
     Action(
         "open_paste",

@@ -211,10 +211,10 @@ class CellArranger(Controller):
         blocks = (block, *results_of(self._source, block))
         if not await self._call_each([_excluding(one, False) for one in blocks]):
             return
-        await self._until_shown(block)
+        await self.until_shown(block)
         self._cells.focus_cell(block)
 
-    async def _until_shown(self, block: str) -> None:
+    async def until_shown(self, block: str) -> None:
         """Wait for the replica: the kernel answers a call and sends the change beside it."""
         for _ in range(50):
             if block in self._source.document and not self._source.is_hidden(block):
@@ -345,7 +345,7 @@ class CellArranger(Controller):
                 )
             )
         self._scope.area.leave()
-        await self._until_shown(created)
+        await self.until_shown(created)
         self._cells.focus_cell(created)
         self._hint("Split in two · <key:undo> makes it one cell again")
 

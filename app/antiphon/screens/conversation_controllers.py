@@ -122,7 +122,7 @@ class ConversationControllers:
         self.tour = TourView(scope)
         self.arranger = CellArranger(scope)
         self.undo = EditUndo(scope, self.arranger, self.turns, self.tour.tour)
-        self.drift = DriftView(scope, self.contexts)
+        self.drift = DriftView(scope, self.contexts, self.arranger)
         self.submitter = MessageSubmitter(scope)
         self.people = PeopleHere(scope, self.questions, self.contexts)
         self.sidebar = SidebarView(scope, self.contexts, self.people)

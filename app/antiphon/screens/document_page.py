@@ -95,7 +95,6 @@ class DocumentPage(DocumentView, ActionOwner):
     # Other contexts
 
     action_open_source = controlled(lambda parts: parts.drift.open_source)
-    action_drift = controlled(lambda parts: parts.drift.choose_way)
     action_push = controlled(lambda parts: parts.drift.push)
     action_pull = controlled(lambda parts: parts.drift.pull)
     action_merge = controlled(lambda parts: parts.drift.merge)

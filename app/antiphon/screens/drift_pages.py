@@ -49,15 +49,13 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
         Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),
     ]
 
-    def __init__(
-        self, does: str, cells: Mapping[str, ListedCell], ticked: Iterable[str], *, wakes: bool
-    ) -> None:
-        """`does` is what Enter does, in words; `wakes` asks whether models answer what comes."""
+    def __init__(self, does: str, cells: Mapping[str, ListedCell], ticked: Iterable[str]) -> None:
+        """`does` is what Enter does, in words."""
         super().__init__()
         self._does = does
         self._cells = cells
         self._ticked = set(ticked)
-        self._wakes = True if wakes else None
+        self._wakes = True
         self._list = OptionList(
             *(Option(one.shown(is_ticked=at in self._ticked), at) for at, one in cells.items())
         )
@@ -74,9 +72,8 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
         cells = [self._cells[one] for one in self._ticked]
         tokens = count_of(sum(one.tokens for one in cells), "token")
         does = f"{self._does}: {count_of(len(cells), 'cell')}, about {tokens}"
-        wakes = ("w", f"{'☑' if self._wakes else '☐'} models answer")
-        asked = () if self._wakes is None else (wakes,)
-        self._keys.keys = (("Space", "tick"), *asked, ("Enter", does), ("Esc", "leave"))
+        wakes = f"{'☑' if self._wakes else '☐'} models answer"
+        self._keys.keys = (("Space", "tick"), ("w", wakes), ("Enter", does), ("Esc", "leave"))
 
     def action_tick(self) -> None:
         option = self._list.highlighted_option
@@ -88,20 +85,15 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
             self._name_keys()
 
     def action_wake(self) -> None:
-        if self._wakes is None:
-            self.hint("Nobody answers what goes into files.")
-        else:
-            self._wakes = not self._wakes
-            self._name_keys()
+        self._wakes = not self._wakes
+        self._name_keys()
 
     def action_go(self) -> None:
         blocks = [cell for cell in self._cells if cell in self._ticked]
-        if not blocks:
-            self.hint("Tick a cell first.")
-        elif self._wakes is None:
-            self.dismiss({"blocks": blocks})
-        else:
+        if blocks:
             self.dismiss({"blocks": blocks, "wake": self._wakes})
+        else:
+            self.hint("Tick a cell first.")
 
 
 class DifferenceModal(HintingModal[bool]):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any, ClassVar, Final
 
+from rich import get_console
 from rich.cells import cell_len
 from rich.style import Style
+from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.wrap import WrapPiece, wrap
 from antiphon.screens.conflicts import ConflictsModal
 from antiphon.screens.modals import HintingModal
 from antiphon.widgets.status import KeyLines, StatusSpan
@@ -31,9 +32,9 @@ _LINES_AROUND: Final = 2
 
 _DECIDED: Final = {"ours": "ours stays", "theirs": "theirs is taken", "both": "both are taken"}
 
-_UNDECIDED: Final = {"side": "ours"}
-
-_Rows = list[list[StatusSpan]]
+_CONFLICT_KEYS: Final = (("o t b", "ours, theirs, both"), ("e", "write it"))
+_OFFER_KEYS: Final = (("Space", "tick"),)
+_KEYS: Final = (("n p", "next, before"), ("Enter", "merge"), ("Esc", "leave"))
 
 
 class MergeModal(ConflictsModal[dict[str, Any]]):
@@ -58,8 +59,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         self._decided: dict[int, Mapping[str, str]] = {}
         """Of each conflict, by its number: a side, or the text that stands there."""
         self._taken = {one["source_block"]: True for one in preview["offers"]}
-        self._concludes = True
-        self.action_conclude()
+        self._concludes = False
 
     # What is decided
 
@@ -94,16 +94,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     def action_conclude(self) -> None:
         self._concludes = not self._concludes
-        conclude = f"{'☑' if self._concludes else '☐'} archive the fork"
-        self._keys.keys = (
-            *(
-                ("o t b", "ours, theirs, both"),
-                ("e", "write it"),
-                ("Space", "tick"),
-                ("c", conclude),
-            ),
-            *(("n p", "next, before"), ("Enter", "merge"), ("Esc", "leave")),
-        )
+        self._page.reload()
 
     def action_merge(self) -> None:
         for at, (_, conflict) in enumerate(self._steps):
@@ -119,8 +110,11 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     # What is shown
 
-    def _rows(self, width: int, theme: CellTheme) -> _Rows:
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         (step, conflict), told = self._steps[self._at], self._preview
+        keys = () if "after" in step else _OFFER_KEYS
+        archive = f"{'☑' if self._concludes else '☐'} archive the fork"
+        self._keys.keys = (*(keys if conflict is None else _CONFLICT_KEYS), ("c", archive), *_KEYS)
         place = f"   {self._at + 1} of {len(self._steps)}"
         if conflict is not None:
             place += f" · conflict {conflict['number'] + 1} of {told['conflicts']}"
@@ -139,23 +133,21 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
             state = ("? both have changed this: take a side", theme.status_failed)
         rows.append([StatusSpan(*state), StatusSpan(f" · {step['name']}", theme.dim)])
         before, (after, places) = step["before"], self._outcome(step)
-        source = self._sources.get(step["source_block"])
-        ours = [(*one, theme.edit_surface) for one in _differences(before, after)]
-        for number, (start, end) in places.items():
+        new = [(*one, theme.edit_surface) for one in _differences(before, after)]
+        for number, place_of in places.items():
             is_here = conflict is not None and conflict["number"] == number
-            ours.append((start, end, theme.hit_current if is_here else theme.hit))
+            new.append((*place_of, theme.hit_current if is_here else theme.hit))
         is_beside = width >= BESIDE_FROM
         room = (width - 3) // 2 if is_beside else width
-        left: _Rows = [[StatusSpan(f"{told['target_label']}, as it is", theme.unread)]]
-        theirs, ground = _differences(after, before), theme.removed_surface
-        if source is not None:
-            left = [[StatusSpan(f"in {told['source_label']}", theme.unread)]]
-            theirs, ground = _differences(before, source), theme.edit_surface
-        marks = [(*one, ground) for one in theirs]
-        left += marked_rows(before if source is None else source, marks, room, theme)
-        becomes = f"{told['target_label']}, as it would become"
-        right: _Rows = [[StatusSpan(becomes, theme.status_done)]]
-        right += marked_rows(after, ours, room, theme)
+        title, text, ground = f"{told['target_label']}, as it is", before, theme.removed_surface
+        if conflict is not None:
+            title, text = f"in {told['source_label']}", self._sources[step["source_block"]]
+            ground = theme.edit_surface
+        base = after if conflict is None else before
+        old = [(*one, ground) for one in _differences(base, text)]
+        left = [[StatusSpan(title, theme.unread)], *marked_rows(text, old, room, theme)]
+        title = f"{told['target_label']}, as it would become"
+        right = [[StatusSpan(title, theme.status_done)], *marked_rows(after, new, room, theme)]
         if not is_beside:
             return [*rows, [], *left, [], *right]
         rows.append([])
@@ -168,7 +160,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         """Return the text that a change leads to, and where each of its conflicts is in it."""
         text, places, shift = change["after"], dict[int, tuple[int, int]](), 0
         for one in change["conflicts"]:
-            taken = _text_of(one, self._decided.get(one["number"], _UNDECIDED))
+            taken = _text_of(one, self._decided.get(one["number"], {"side": "ours"}))
             start, end = one["start"] + shift, one["end"] + shift
             text = f"{text[:start]}{taken}{text[end:]}"
             places[one["number"]] = start, start + len(taken)
@@ -217,33 +209,20 @@ def marked_rows(
 
     Marks are code points from one to another; later ones lie over earlier ones.
     """
-    lines, starts, at = text.split("\n"), list[int](), 0
-    for line in lines:
-        starts.append(at)
-        at += len(line) + 1
-    marked = {
-        number
-        for number, start in enumerate(starts)
-        if any(low <= start + len(lines[number]) and start <= high for low, high, _ in marks)
-    }
+    console, shown = get_console(), Text(sanitize_for_display(text), theme.text, tab_size=4)
+    for low, high, style in marks:
+        shown.stylize(style, low, high)
+    numbers = [(text.count("\n", 0, low), text.count("\n", 0, high)) for low, high, _ in marks]
+    marked = {number for first, last in numbers for number in range(first, last + 1)}
     near = {one + by for one in marked for by in range(-_LINES_AROUND, _LINES_AROUND + 1)}
     last = -1
-    for number in sorted(near & set(range(len(lines)))) or range(len(lines)):
+    for number, line in enumerate(shown.split("\n", allow_blank=True)):
+        if near and number not in near:
+            continue
         if number != last + 1:
             yield [StatusSpan("  …", theme.dim)]
         last = number
         lead = StatusSpan("▎ " if number in marked else "  ", theme.unread)
-        pieces = [*_pieces(lines[number], starts[number], marks, theme)]
-        for row in wrap(pieces, max(1, width - 2)):
-            yield [lead, *(StatusSpan(piece.text, piece.style) for piece in row)]
-
-
-def _pieces(
-    line: str, start: int, marks: Sequence[tuple[int, int, Style]], theme: CellTheme
-) -> Iterator[WrapPiece]:
-    ends = {place - start for low, high, _ in marks for place in (low, high)}
-    cuts = [0, *sorted(end for end in ends if 0 < end < len(line)), len(line)]
-    for first, last in pairwise(cuts):
-        styles = [one for low, high, one in marks if low <= start + first < high]
-        shown = sanitize_for_display(line[first:last].expandtabs(4))
-        yield WrapPiece(shown, theme.text + styles[-1] if styles else theme.text)
+        for row in line.wrap(console, max(1, width - 2)):
+            spans = (StatusSpan(one.text, one.style or theme.text) for one in row.render(console))
+            yield [lead, *spans]

@@ -393,10 +393,15 @@ async def move(call: Call, params: MoveParams) -> WriteResult:
     document, after = context.document, params.after is not None
     place, there = document.order.index(block), document.order.index(beside)
     _reject_result_before_call(context, block, beside, after=after)
-    order = document.header(block).order
-    if place != (there + 1 if after else there - 1):
+    if place == (there + 1 if after else there - 1):
+        return await _arrange(call, context, block, "move")
+    check_arrange(document.header(block), call.actor.principal, call.role)
+
+    def change() -> None:
         order = (order_after if after else order_before)(document, beside, without=block)
-    return await _arrange(call, context, block, "move", order=order)
+        document.set_fields(block, order=order)
+
+    return await write(call, context, block, "move", change, undo=None)
 
 
 def _reject_result_before_call(context: Context, block: str, beside: str, *, after: bool) -> None:

@@ -154,16 +154,19 @@ async def write_summary(
         kind=BlockKind.TEXT,
         role=Role.SYSTEM,
         status=Status.DONE,
-        order=place(context.document, new.neighbour),
+        order="",
         created=iso_time(kernel.clock.now_ms()),
         author=actor.principal.id,
         parent=new.parent,
         collapsed=True,
         metadata=new.record.as_metadata(),
     )
-    written = context.write(
-        actor, "compact", lambda: context.document.create_block(header, new.text), blocks=()
-    )
+
+    def write() -> None:
+        placed = header._replace(order=place(context.document, new.neighbour))
+        context.document.create_block(placed, new.text)
+
+    written = context.write(actor, "compact", write, blocks=())
     path = next(item.path for item in layout_of(context).arranged().items if item.block.id == block)
     await written.saved()
     return ContextCompactResult(

@@ -214,7 +214,7 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     drift_pages.CellsModal: Cover(
         pushing(
             lambda there: drift_pages.CellsModal(
-                "push", dict.fromkeys("abc", drift_pages.ListedCell("word", 3)), "b", wakes=True
+                "push", dict.fromkeys("abc", drift_pages.ListedCell("word", 3)), "b"
             )
         )
     ),

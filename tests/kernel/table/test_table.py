@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
@@ -105,10 +105,12 @@ async def forms_of_every_id(door: Door, answers: list[Answer | None]) -> dict[st
     people = {one["principal"]: one["username"] for one in members}
     results = [one for one in answers if one is not None and "result" in one]
     forms: dict[str, list[str]] = {}
-    for context, principal, seq in _BLOCK_ID.findall(json.dumps(results)):
+    found = _BLOCK_ID.findall(json.dumps(results))
+    known = labels.keys() | {context for context, *_ in found}
+    for context, principal, seq in found:
         if context not in labels:
             continue  # a file
-        short = (shortest(context, labels), shortest(principal, people))
+        short = (shortest(context, known), shortest(principal, people.keys()))
         forms[f"{context}.{principal}.{seq}"] = [
             f"{labels[context]}.{people[principal]}.{seq}",
             f"{short[0]}.{short[1]}.{seq}",
@@ -119,7 +121,7 @@ async def forms_of_every_id(door: Door, answers: list[Answer | None]) -> dict[st
     return forms
 
 
-def shortest(one: str, among: dict[str, str]) -> str:
+def shortest(one: str, among: Collection[str]) -> str:
     """Return the shortest start of an id with which no other one begins or ends."""
     for length in range(1, 33):
         start = one[:length]

@@ -16,7 +16,7 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.kernel.calls import Caller, Make, refused
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 
 
 async def standing(kernel: Kernel) -> list[str]:
@@ -62,6 +62,25 @@ async def test_stored_keys_that_leave_no_room_or_are_none_are_replaced(
         assert await standing(kernel) == [*expected[:at], mover, *expected[at:]]
     appended = await make("last")
     assert (await standing(kernel))[-1] == appended
+
+
+async def test_neighbours_get_other_keys_with_the_move_that_needs_them_or_not_at_all(
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make, open_kernel: OpenKernel
+) -> None:
+    first, second, third = [await make(str(n)) for n in range(3)]
+    context = await kernel.context()
+
+    def change() -> None:
+        context.document.set_fields(second, order=context.document.header(first).order)
+
+    await context.write(amy, "move", change, blocks=[second]).saved()
+    params = {"block_id": third, "after": min(first, second)}
+    await refused(kernel, aria, "block.move", params)
+    await kernel.call(amy, "block.move", params)
+    moved = await standing(kernel)
+    await kernel.close()
+    assert moved == [min(first, second), third, max(first, second)]
+    assert await standing(await open_kernel()) == moved
 
 
 async def test_move_looks_at_neighbours_only(kernel: Kernel, call: Caller, make: Make) -> None:

@@ -359,6 +359,8 @@ class CellPresenter:
             other = self._source.header(above)
             if other.kind != BlockKind.TOOL_RESULT:
                 is_next_answer = header.role == Role.MODEL and other.parent != header.parent
+                is_answer_to_drift = is_drifted(other.metadata) and not is_drifted(header.metadata)
+                is_next_answer = is_next_answer or is_answer_to_drift
                 return other.author != header.author or is_next_answer
             above = self._order.neighbour(above, -1)
         return True

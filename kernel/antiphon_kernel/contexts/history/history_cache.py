@@ -27,7 +27,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.storage import ContextRow, Journal, StoredOp
 from antiphon_kernel.time_slice import TimeSlice
-from antiphon_kernel.yjs.update import decode_update
+from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _KEPT: Final = 32
 """Histories that stay open when nobody asks for them."""
@@ -92,9 +92,7 @@ class HistoryCache:
     async def open(self, blocks: Sequence[str]) -> list[BlockHistory]:
         """Histories that are up to date with the document until the next await."""
         while (histories := self.opened(blocks)) is None:
-            for block in blocks:
-                if block not in self._open:
-                    await self._read(block)
+            await self._read([one for one in dict.fromkeys(blocks) if one not in self._open])
         while len(self._open) > max(_KEPT, len(set(blocks))):
             self._open.popitem(last=False)
         return histories
@@ -114,6 +112,7 @@ class HistoryCache:
             self._journal,
             self._context,
             lambda block: self._number_of(block) if block in self._document else NO_BLOCK,
+            [*map(self._number_of, blocks)] if len(blocks) <= _BATCH_BLOCKS else None,
         )
         at = 0
         while at < len(blocks):
@@ -188,31 +187,35 @@ class HistoryCache:
         new = op()
         for collected in self._collecting:
             collected.append(new)
+        update: DecodedUpdate | None = None
         for block, history in list(self._open.items()):
             version = new.versions.get(self._number_of(block))
+            if version is not None and len(new.versions) > _KEPT:
+                del self._open[block]  # to read so many together again costs less
+                continue
             if version is not None or new.operation == SYNC:
-                update = decode_update(new.update)
+                update = update or decode_update(new.update)
                 history.follow(history_change(new, update, version or history.version))
                 key = self._number_of(block), version or 0
                 inherit(history, copied_texts(new.inherited).get(key, {}))
             if not self._agrees(history, history.length, self._document.length):
                 del self._open[block]  # an update brought more than it was said to touch
 
-    async def _read(self, block: str) -> None:
-        """Open a history; all transactions are read if those of the block do not explain it.
+    async def _read(self, blocks: Sequence[str]) -> None:
+        """Open histories; all transactions are read if those of the blocks do not explain them.
 
         What nobody ever saw (written and removed offline) is in no list of touched blocks, but
         later text may stand beside it.
         """
-        number = self._number_of(block)
+        numbers, other = {self._number_of(one): one for one in blocks}, list[BlockHistory]()
         for exact in (False, True):
-            history, slices = self._new_history(block), TimeSlice()
+            histories = {number: self._new_history(one) for number, one in numbers.items()}
+            slices = TimeSlice()
             async with self._collected() as (begun, collected):
-                only = None if exact else number
-                ops = await self._journal.ops(self._context, upto=begun, block=only)
+                ops = await self._ops(numbers, begun, exact=exact)
                 try:
-                    inherited = await self._authors.read({number: block}, exact=exact)
-                    replay = Replay({number: history}, inherited)
+                    inherited = await self._authors.read(numbers, exact=exact)
+                    replay = Replay(histories, inherited)
                     for op in ops:
                         replay.follow(op)
                         await slices.pause()
@@ -222,10 +225,21 @@ class HistoryCache:
                     if exact:
                         raise
                     continue
-            if self._same_result(history):
-                self._open[block] = history
+            other = [one for one in histories.values() if not self._same_result(one)]
+            if not other:
+                self._open.update((one.block, one) for one in histories.values())
                 return
-        raise _difference(block)
+        raise _difference(other[0].block)
+
+    async def _ops(self, numbers: Mapping[int, str], upto: int, *, exact: bool) -> list[StoredOp]:
+        """Return the transactions that touch one of several blocks, each once; all if `exact`."""
+        if exact or len(numbers) == 1:
+            only = None if exact else next(iter(numbers))
+            return await self._journal.ops(self._context, upto=upto, block=only)
+        index = JournalIndex(self._journal, self._context, self._number_of)
+        await index.extend(upto)
+        seqs = {seq for number in numbers for seq in index.seqs[number]}
+        return [op async for op in index.ops(seqs)]
 
     def _same_result(self, history: BlockHistory) -> bool:
         return self._agrees(history, history.text, self._document.peek_text)
