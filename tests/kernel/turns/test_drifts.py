@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
-from antiphon_kernel.messages import TextBlock
+from antiphon_kernel.messages import ModelWindow, TextBlock, estimate_text
 from antiphon_kernel.providers import End, ErrorKind, ProviderError, TextDelta, TurnEvent, Usage
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, Role
@@ -207,6 +207,21 @@ async def test_distill_that_fails_says_so_in_its_block(
     assert header.status == "error"
     assert stage.text(header).endswith(f"The summary was not written to its end: {said}")
     assert result["outcome"] in stage.text(header)
+
+
+async def test_distill_of_a_long_context_fits_the_window(open_stage: OpenStage) -> None:
+    window = ModelWindow(4_000, 1_000, total=4_000)
+    stage, provider = await replying(open_stage, DONE, window=window)
+    said = [{"role": "user", "content": f"Line {n}: " + "word " * n * 20} for n in range(60)]
+    await stage.call("message.append", context="default", messages=said)
+    await stage.call("drift.distill", source="default", model="aria", wake=False)
+    prompt = provider.prompts[-1]
+    (given,) = prompt.conversation.messages[0].content
+    assert isinstance(given, TextBlock)
+    assert all(f"Line {n}:" in given.text for n in range(60))
+    size = estimate_text(prompt.system) + estimate_text(given.text)
+    assert 2_000 < size < 3_000
+    assert size + prompt.max_tokens <= 4_000
 
 
 async def test_merge_brings_a_summary_of_what_is_new_and_changed(open_stage: OpenStage) -> None:
