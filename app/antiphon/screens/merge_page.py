@@ -32,9 +32,9 @@ _LINES_AROUND: Final = 2
 
 _DECIDED: Final = {"ours": "ours stays", "theirs": "theirs is taken", "both": "both are taken"}
 
-_UNDECIDED: Final = {"side": "ours"}
-
-_Rows = list[list[StatusSpan]]
+_CONFLICT_KEYS: Final = (("o t b", "ours, theirs, both"), ("e", "write it"))
+_OFFER_KEYS: Final = (("Space", "tick"),)
+_KEYS: Final = (("n p", "next, before"), ("Enter", "merge"), ("Esc", "leave"))
 
 
 class MergeModal(ConflictsModal[dict[str, Any]]):
@@ -94,16 +94,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     def action_conclude(self) -> None:
         self._concludes = not self._concludes
-        conclude = f"{'☑' if self._concludes else '☐'} archive the fork"
-        self._keys.keys = (
-            *(
-                ("o t b", "ours, theirs, both"),
-                ("e", "write it"),
-                ("Space", "tick"),
-                ("c", conclude),
-            ),
-            *(("n p", "next, before"), ("Enter", "merge"), ("Esc", "leave")),
-        )
+        self._page.reload()
 
     def action_merge(self) -> None:
         for at, (_, conflict) in enumerate(self._steps):
@@ -119,17 +110,11 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     # What is shown
 
-    def _rows(self, width: int, theme: CellTheme) -> _Rows:
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         (step, conflict), told = self._steps[self._at], self._preview
-        sides = (("o t b", "ours, theirs, both"), ("e", "write it"))
-        self._keys.keys = (
-            *(sides if conflict is not None else (("Space", "tick"),) * ("after" not in step)),
-            *(
-                ("n p", "next, before"),
-                ("c", f"{'☑' if self._concludes else '☐'} archive the fork"),
-            ),
-            *(("Enter", "merge"), ("Esc", "leave")),
-        )
+        keys = () if "after" in step else _OFFER_KEYS
+        archive = f"{'☑' if self._concludes else '☐'} archive the fork"
+        self._keys.keys = (*(keys if conflict is None else _CONFLICT_KEYS), ("c", archive), *_KEYS)
         place = f"   {self._at + 1} of {len(self._steps)}"
         if conflict is not None:
             place += f" · conflict {conflict['number'] + 1} of {told['conflicts']}"
@@ -148,23 +133,21 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
             state = ("? both have changed this: take a side", theme.status_failed)
         rows.append([StatusSpan(*state), StatusSpan(f" · {step['name']}", theme.dim)])
         before, (after, places) = step["before"], self._outcome(step)
-        source = self._sources.get(step["source_block"])
-        ours = [(*one, theme.edit_surface) for one in _differences(before, after)]
-        for number, (start, end) in places.items():
+        new = [(*one, theme.edit_surface) for one in _differences(before, after)]
+        for number, place_of in places.items():
             is_here = conflict is not None and conflict["number"] == number
-            ours.append((start, end, theme.hit_current if is_here else theme.hit))
+            new.append((*place_of, theme.hit_current if is_here else theme.hit))
         is_beside = width >= BESIDE_FROM
         room = (width - 3) // 2 if is_beside else width
-        left: _Rows = [[StatusSpan(f"{told['target_label']}, as it is", theme.unread)]]
-        theirs, ground = _differences(after, before), theme.removed_surface
-        if source is not None:
-            left = [[StatusSpan(f"in {told['source_label']}", theme.unread)]]
-            theirs, ground = _differences(before, source), theme.edit_surface
-        marks = [(*one, ground) for one in theirs]
-        left += marked_rows(before if source is None else source, marks, room, theme)
-        becomes = f"{told['target_label']}, as it would become"
-        right: _Rows = [[StatusSpan(becomes, theme.status_done)]]
-        right += marked_rows(after, ours, room, theme)
+        title, text, ground = f"{told['target_label']}, as it is", before, theme.removed_surface
+        if conflict is not None:
+            title, text = f"in {told['source_label']}", self._sources[step["source_block"]]
+            ground = theme.edit_surface
+        base = after if conflict is None else before
+        old = [(*one, ground) for one in _differences(base, text)]
+        left = [[StatusSpan(title, theme.unread)], *marked_rows(text, old, room, theme)]
+        title = f"{told['target_label']}, as it would become"
+        right = [[StatusSpan(title, theme.status_done)], *marked_rows(after, new, room, theme)]
         if not is_beside:
             return [*rows, [], *left, [], *right]
         rows.append([])
@@ -177,7 +160,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         """Return the text that a change leads to, and where each of its conflicts is in it."""
         text, places, shift = change["after"], dict[int, tuple[int, int]](), 0
         for one in change["conflicts"]:
-            taken = _text_of(one, self._decided.get(one["number"], _UNDECIDED))
+            taken = _text_of(one, self._decided.get(one["number"], {"side": "ours"}))
             start, end = one["start"] + shift, one["end"] + shift
             text = f"{text[:start]}{taken}{text[end:]}"
             places[one["number"]] = start, start + len(taken)

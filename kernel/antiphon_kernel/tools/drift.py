@@ -135,6 +135,8 @@ class PushParams(Params):
 
     to: str
     """Label or id."""
+    reply_to: str | None = None
+    """A block of that context that they answer."""
     blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
     """What is attached to a message goes with it, the results of a call too; the last answer if
     absent."""
@@ -153,6 +155,8 @@ class PullParams(Params):
     """As for drift.push."""
     context: str | None = None
     """The context that they come into."""
+    reply_to: str | None = None
+    """As for drift.push."""
     wake: bool | None = None
     """As for drift.push."""
 
@@ -223,14 +227,14 @@ async def push(call: Call, params: PushParams) -> DeliveredResult:
     else:
         source = await call.context(params.context)
     target = await call.context(params.to)
-    return await _move(call, DriftKind.PUSH, source, target, params.blocks, params.wake)
+    return await _move(call, DriftKind.PUSH, source, target, params)
 
 
 @tool("drift.pull", needs=Permission.WRITE, errors=ERRORS)
 async def pull(call: Call, params: PullParams) -> DeliveredResult:
     """Copy blocks of another context into this one, as drift.push does."""
     source, target = await call.context(params.source), await call.context(params.context)
-    return await _move(call, DriftKind.PULL, source, target, params.blocks, params.wake)
+    return await _move(call, DriftKind.PULL, source, target, params)
 
 
 async def _move(
@@ -238,15 +242,19 @@ async def _move(
     kind: DriftKind,
     source: Context,
     target: Context,
-    references: Sequence[str] | None,
-    wake: bool | None,
+    params: PushParams | PullParams,
 ) -> DeliveredResult:
     check_target(source, target)
+    answered = await block_in(call, target, params.reply_to) if params.reply_to else None
     source.appends.flush_all()
-    named = [await block_in(call, source, one) for one in references or ()]
+    named = [await block_in(call, source, one) for one in params.blocks or ()]
     blocks = _together(source, named or _last_answer(source))
-    lineage = lineage_of(source, blocks)
-    request = DriftRequest(blocks=tuple(blocks), lineage=lineage, wakes=wakes(call, wake))
+    request = DriftRequest(
+        blocks=tuple(blocks),
+        lineage=lineage_of(source, blocks),
+        reply_to=answered,
+        wakes=wakes(call, params.wake),
+    )
     # Between these two nothing comes: the copies are of the version that is staged.
     document = capture(source.document, blocks, call.kernel.ids.client_id())
     row = await stage(call, kind, source, target, request)
@@ -384,6 +392,7 @@ class DriftRequest(BaseModel):
 
     blocks: tuple[str, ...] = ()
     lineage: tuple[str, ...] = ()
+    reply_to: str | None = None
     wakes: bool = False
     merge: MergeChoices | None = None
     credential: int | None = None
@@ -467,7 +476,7 @@ async def _write(
     kernel.files.check_shown(actor.principal, kernel.files.path_of(source.id))
     check_open(target)
     context, journal = await kernel.context(target.id), kernel.journal
-    time, changes = kernel.clock.now_ms(), Changes()
+    time, changes = kernel.clock.now_ms(), Changes(parent=request.reply_to)
     if request.merge is not None:
         fork = await kernel.context(source.id)
         plan = await planned(kernel, fork, context)
