@@ -255,6 +255,10 @@ async def test_drift_arrives_once_although_the_disk_says_that_it_failed(
         with pytest.raises(AntiphonError) as caught:
             await deliver(kernel, drift_id, call.actor)
         assert caught.value.code is ErrorCode.STORAGE_FAILED
+        assert (
+            f"kept as the drift {drift_id}" in caught.value.message
+            or fault.step != "INSERT INTO ops"
+        )
     finally:
         mend()
     with contextlib.suppress(AntiphonError):
