@@ -138,7 +138,7 @@ class PushParams(Params):
     reply_to: str | None = None
     """A block of that context that they answer."""
     blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
-    """What is attached to a message goes with it, the results of a call too; the last answer if
+    """Attachments go with their message, results with their call; the last answer if
     absent."""
     context: str | None = None
     """The context whose last answer is meant, if no blocks are named."""
@@ -167,7 +167,7 @@ class MergeParams(PreviewParams):
     blocks: list[str] | None = Field(default=None, max_length=MOST_BLOCKS)
     """New blocks of the fork that are taken; all that drift.preview offers if absent."""
     resolve: dict[int, ConflictChoice] = Field(default_factory=dict)
-    """What becomes of each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
+    """Choice for each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
     prefer: Resolution | None = None
     """The side that the other conflicts go to."""
     plan: str | None = None
@@ -386,7 +386,7 @@ def _together(source: Context, blocks: Sequence[str]) -> list[str]:
 
 
 class DriftRequest(BaseModel):
-    """What is asked for with a drift, as it is stored until it is delivered."""
+    """Wishes of whoever asks for a drift, as they are stored until it is delivered."""
 
     model_config = ConfigDict(frozen=True)
 

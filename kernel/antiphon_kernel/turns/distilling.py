@@ -143,7 +143,7 @@ class Distillation:
     names: Sequence[str]
     """Names of their blocks."""
     row: DriftRow | None = None
-    """What the journal has of it, once it is at the target."""
+    """Its row in the journal, once it is at the target."""
 
     def deliver(self, actor: Actor, changes: Changes) -> CommitHandle:
         """Create its block."""

@@ -45,7 +45,7 @@ LETTERS: Final = dict(zip(WRITERS, ("abcde", "fghij", "klmno", "pqrst"), strict=
 AUTHORS: Final = {letter: name for name, letters in LETTERS.items() for letter in letters}
 
 Texts = dict[str, str]
-"""What is shown of each block of a context, by its id."""
+"""Shown texts of the blocks of a context, by id."""
 
 
 class Replica:
@@ -390,7 +390,7 @@ class Machine:
         return found
 
     async def _offered(self, label: str, there: Texts) -> list[str]:
-        """What the parent does not have, has not given, and did not decline as it is."""
+        """Return what the parent does not have, has not given, and did not decline as it is."""
         place, document = self.places[label], (await self._context(label)).document
         parent = self.places[str(place.parent)].id
         return [

@@ -45,7 +45,7 @@ class MergedBlock:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a merge would do; it holds until the next await."""
+    """Outcome that a merge would have; it holds until the next await."""
 
     version: int
     """Version of the source."""
@@ -92,7 +92,7 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a history says of a block."""
+    """Facts about a block, of its history."""
 
     version: int
     base: str = ""

@@ -23,7 +23,7 @@ def test_cell_from_another_context_tells_its_label(sample: Sample) -> None:
     block = sample.add("found it", kind=BlockKind.DRIFT, source_context="c0ffee")
     before = source.view(block).source_context
     source.show_labels({"c0ffee": "notes"})
-    assert (before, source.view(block).source_context) == ("c0ffee", "notes")
+    assert (before, source.view(block).source_context) == (None, "notes")
 
 
 async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted(sample: Sample) -> None:
