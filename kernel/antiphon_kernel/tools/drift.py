@@ -449,7 +449,10 @@ async def deliver(
             state = DriftState.STAGED if error.code in _REPEATED else DriftState.REFUSED
             drifts.know(replace(row, state=state, outcome=error.message))
             await drifts.store(drifts[drift])
-            raise
+            if state is DriftState.REFUSED:
+                raise
+            kept = f"It is kept as the drift {drift} and delivered when the kernel starts again."
+            raise AntiphonError(error.code, f"{error.message} {kept}", **error.details) from error
     block, copies = written.row.block, written.copies
     header = context.document.header(block)
     text = "\n".join(render(context.document, one) for one in (block, *copies))
