@@ -28,6 +28,7 @@ from typing import Any, Final
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.model_config import ModelKind
@@ -37,7 +38,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.bench.fanout.comparison import serving
@@ -173,6 +174,11 @@ FIRST: Final = "submission to the first request of a script"
 LATER: Final = "submission to the first request of a later turn"
 OPENING: Final = "opening and submission at once to the first request"
 ROUNDS_AT_ONCE: Final = 200
+PREVIEW: Final = "preview of a merge of 100 changes"
+MERGE: Final = "merge of 100 changes"
+DRIFT_BUDGETS: Final = {PREVIEW: 500, MERGE: 300}
+"""Milliseconds, in a context of the larger size."""
+CHANGES: Final = 100
 BUDGET: Final = 20_000
 """Tokens that a compaction leaves."""
 SAID: Final = "The quick brown fox jumps over the lazy dog. " * 8
@@ -322,6 +328,47 @@ async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
     return took
 
 
+async def measure_drifts(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of processor time to see what a fork has changed, and to merge it.
+
+    Parent and fork have changed the same blocks, in different words. Both are open, and of what
+    they were before nothing has been read.
+    """
+    await fill(folder, size)
+    took: dict[str, list[float]] = {PREVIEW: [], MERGE: []}
+    for number in range(runs):
+        kernel = await opened(folder)
+        me = kernel.open_session(kernel.owner, "bench")
+        made = await kernel.call(me, "context.fork", {"context": "default"})
+        parent, fork = await kernel.context(), await kernel.context(made["context_id"])
+        for context, word in ((parent, "fox"), (fork, "dog")):
+            said = said_in(context)
+            for block in said[number :: len(said) // CHANGES][:CHANGES]:
+                offset = context.document.text(block).index(word)
+                edit = {"block_id": block, "offset": offset, "delete_count": len(word)}
+                await kernel.call(me, "block.splice", {**edit, "insert": f"{word}es"})
+        await kernel.close()
+        kernel = await opened(folder)
+        me = kernel.open_session(kernel.owner, "bench")
+        for one in (parent, fork):
+            await kernel.context(one.id)
+        await wait_read()
+        for name, tool in ((PREVIEW, "drift.preview"), (MERGE, "drift.merge")):
+            began = time.process_time()
+            answer = await kernel.call(me, tool, {"source": fork.id})
+            took[name].append((time.process_time() - began) * 1e3)
+            found = answer["changes" if name == PREVIEW else "changed"]
+            assert len(found) == CHANGES, f"{len(found)} blocks"
+        await kernel.close()
+    return took
+
+
+def said_in(context: Context) -> list[str]:
+    """The texts of a context."""
+    headers = context.document.headers(context.document.block_ids())
+    return [one.id for one in headers if one.kind == BlockKind.TEXT]
+
+
 async def opened(folder: Path) -> Kernel:
     return await Kernel.open(folder, folder.parent, registry=Registry(KERNEL_TOOLS))
 
@@ -348,6 +395,17 @@ def measured(folder: Path, runs: int) -> Iterator[Figure]:
         places = [(folder / f"{what.__name__}-{size}", size) for size in TURN_SIZES]
         short, long = (asyncio.run(what(place, size, runs)) for place, size in places)
         yield from against_few(short, long)
+    places = [(folder / f"drifts-{size}", size) for size in SIZES]
+    few, many = (asyncio.run(measure_drifts(place, size, runs)) for place, size in places)
+    for name, budget in DRIFT_BUDGETS.items():
+        yield figure(
+            f"{name}, {SIZES[1]:,} messages",
+            "ms",
+            many[name],
+            baseline=few[name],
+            against=f"{SIZES[0]:,} messages",
+            budget=budget,
+        )
     once, ten_times = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
     for name, samples in ten_times.items():
         yield figure(

@@ -14,7 +14,7 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.header import ENUMS, FIELDS, json_object
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation import check_value
@@ -139,6 +139,12 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
             f"A block of the type {SUMMARY_TYPE} decides what models read, and only"
             " context.compact writes one: call that, or use another type.",
             field="metadata.type",
+        )
+    if DRIFT in metadata:
+        raise invalid_params(
+            f"metadata.{DRIFT} says where the kernel brought a block from, and only the tools of"
+            " drift write that: leave it out.",
+            field=f"metadata.{DRIFT}",
         )
     rest = {name: value for name, value in metadata.items() if name not in _OF_REQUESTS}
     if rest:

@@ -22,6 +22,7 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.layout import PoolSource
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.records import Actor, BlockHeader
@@ -66,7 +67,7 @@ def is_pool(document: Document, header: BlockHeader) -> bool:
     """Return whether a block is the sources pool, which nobody but the kernel makes."""
     is_systems = header.author == SYSTEM and _IN_ID in header.id
     is_marked = is_systems and header.metadata.get("type") == _TYPE
-    return is_marked and document.schema(header.id) == _SCHEMA
+    return is_marked and not is_drifted(header.metadata) and document.schema(header.id) == _SCHEMA
 
 
 def read_sources(document: Document) -> tuple[PoolSource, ...]:

@@ -95,13 +95,22 @@ def file_rows(files: Iterable[FileRow]) -> Statement:
     ]
 
 
-def drift_rows(drifts: Iterable[DriftRow]) -> Statement:
-    """Return the statement that puts rows of drifts in the place of those before."""
+def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
+    """Return the statement that puts rows of drifts in the place of those before.
+
+    Args:
+        if_staged: a drift that has arrived stays so: a commit may have failed for all that is known
+            here, and be on disk.
+    """
     sql = (
-        "INSERT OR REPLACE INTO drifts VALUES"
+        "INSERT INTO drifts VALUES"
         " (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?), ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET (version, state, seq, block, request, outcome) ="
+        " (excluded.version, excluded.state, excluded.seq, excluded.block, excluded.request,"
+        " excluded.outcome)"
     )
-    return sql, [astuple(one) for one in drifts]
+    where = " WHERE drifts.state IN ('staged', excluded.state)" if if_staged else ""
+    return sql + where, [astuple(one) for one in drifts]
 
 
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:

@@ -156,7 +156,7 @@ class Journal(JournalReader):
     async def write_drift(self, drift: DriftRow) -> None:
         """Store a drift, when no context changes with it."""
         self.refuse_if_broken()
-        await self._database.write([drift_rows([drift])])
+        await self._database.write([drift_rows([drift], if_staged=True)])
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""

@@ -71,7 +71,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class DriftRow:
-    """What goes from one context to another, from being asked for to its end."""
+    """Drift from one context to another, from being asked for to its end."""
 
     id: str
     kind: DriftKind
@@ -91,7 +91,7 @@ class DriftRow:
     block: str = ""
     """Id of its block of kind drift; empty as long as there is none."""
     request: str = ""
-    """What was asked for, as JSON, until it is delivered."""
+    """The wishes of whoever asked, as JSON, until it is delivered."""
     outcome: str = ""
     """Why it was not delivered, or not yet."""
 

@@ -22,7 +22,7 @@ from antiphon_kernel.types.records import TextSplice
 _SENTENCE: Final = re.compile(r"\S(?:[^\n]*?(?:[.!?…](?=\s)|[。！？])|[^\n]*)")
 
 _BREAK: Final = ("", "\n")
-"""What is beside a place at which a line begins or ends."""
+"""Neighbours of a place at which a line begins or ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class MergeSplice(TextSplice):
     """A splice of our text; its offset counts in our text as it is before all of them."""
 
     source: int | None
-    """Where in their text stands what is inserted; None if nowhere."""
+    """Place in their text of what is inserted; None if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class EditConflict(Conflict):
     """A conflict; its places are code points of each text."""
 
     taking: tuple[MergeSplice, ...]
-    """What makes our piece theirs; what both left of the base stays."""
+    """Splices that make our piece theirs; the base that both left stays."""
     preceding: int
     """How many of the merge's splices come before it."""
 
@@ -62,7 +62,7 @@ class EditConflict(Conflict):
         return [MergeSplice(start + one.offset, one.deleted, one.inserted, None) for one in script]
 
     def _adding(self) -> list[MergeSplice]:
-        """What puts their piece behind ours: on lines of its own, or a blank apart."""
+        """Return what puts their piece behind ours: on lines of its own, or a blank apart."""
         ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
         head = len(commonprefix([ours, theirs]))
         tail = len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
@@ -86,7 +86,7 @@ class EditMerge:
     """A merge of two scripts: what to do to our text, and what is not clear."""
 
     text: str
-    """What the splices make of our text: it has our pieces where there are conflicts."""
+    """Our text after the splices: it has our pieces where there are conflicts."""
     splices: tuple[MergeSplice, ...]
     conflicts: tuple[EditConflict, ...] = ()
 
@@ -96,7 +96,7 @@ def merge_edits(base: str, ours: Sequence[TextSplice], theirs: Sequence[TextSpli
 
     What both did alike is done once; what a side replaced by the same is no change.
     """
-    sides = _Side(base, ours), _Side(base, theirs)
+    sides = _EditedText(base, ours), _EditedText(base, theirs)
     splices: list[MergeSplice] = []
     conflicts: list[EditConflict] = []
     grown = 0
@@ -133,7 +133,7 @@ def resolved(merge: EditMerge, choices: Mapping[int, Resolution | str]) -> tuple
     return (*splices, *merge.splices[at:])
 
 
-class _Side:
+class _EditedText:
     """The edits of one side, apart from each other, and its text."""
 
     def __init__(self, base: str, script: Sequence[TextSplice]) -> None:
@@ -153,12 +153,12 @@ class _Side:
         self.text = apply_script(base, self.edits)
 
     def excerpt(self, start: int, end: int, first: int, last: int) -> Excerpt:
-        """What a range of the base is in the text, with the edits from `first` to `last`."""
+        """Return a range of the base as it is in the text, with the edits `first` to `last`."""
         start, end = start + self.drift[first], end + self.drift[last]
         return Excerpt(start, end, self.text[start:end])
 
 
-class _Hunk(NamedTuple):
+class _TouchedWords(NamedTuple):
     """One edit with the words that it touches."""
 
     start: int
@@ -175,7 +175,7 @@ class _Region:
 
     start: int
     end: int
-    hunks: list[_Hunk]
+    hunks: list[_TouchedWords]
     first: tuple[int, int] = (0, 0)
     """For each side, the index of its first edit, and in `last` the one behind its last."""
     last: tuple[int, int] = (0, 0)
@@ -185,12 +185,12 @@ class _Region:
     reach: tuple[int, int] = (0, 0)
     """The range in which other changes belong to it."""
 
-    def excerpts(self, sides: Sequence[_Side]) -> list[Excerpt]:
-        """What it is in the text of each side."""
+    def excerpts(self, sides: Sequence[_EditedText]) -> list[Excerpt]:
+        """Return it as it is in the text of each side."""
         ranges = zip(sides, self.first, self.last, strict=True)
         return [side.excerpt(self.start, self.end, *indices) for side, *indices in ranges]
 
-    def widen(self, base: str, sides: Sequence[_Side], sentences: _Sentences) -> None:
+    def widen(self, base: str, sides: Sequence[_EditedText], sentences: _Sentences) -> None:
         """Make whole lines of a conflict about several; see how far it reaches."""
         if self.conflict and any("\n" in piece for piece in self._pieces(base, sides)):
             self.start = base.rfind("\n", 0, self.start) + 1
@@ -200,7 +200,7 @@ class _Region:
         if self.conflict:
             self.reach = sentences.around(*self.reach, sentences.beside(*self.reach))
 
-    def _pieces(self, base: str, sides: Sequence[_Side]) -> list[str]:
+    def _pieces(self, base: str, sides: Sequence[_EditedText]) -> list[str]:
         return [base[self.start : self.end], *(one.text for one in self.excerpts(sides))]
 
     def concerns(self, later: _Region) -> bool:
@@ -230,7 +230,7 @@ class _Sentences:
 
 def _hunks(
     base: str, edits: Sequence[TextSplice], side: int, sentences: _Sentences
-) -> Iterator[_Hunk]:
+) -> Iterator[_TouchedWords]:
     """The edits of a side; about the whole of a sentence of which it changed more than half."""
     changed: defaultdict[int, float] = defaultdict(float)
     for edit in edits:
@@ -242,7 +242,7 @@ def _hunks(
         start, end = _words(base, edit)
         deletes = (start, end, "") == (edit.offset, edit.offset + edit.deleted, edit.inserted)
         rewritten = {one for one in sentences.beside(start, end) if 2 * changed[one] > 1}
-        yield _Hunk(*sentences.around(start, end, rewritten), edit, side, deletes)
+        yield _TouchedWords(*sentences.around(start, end, rewritten), edit, side, deletes)
 
 
 def _words(base: str, edit: TextSplice) -> tuple[int, int]:
@@ -265,7 +265,7 @@ def _is_word(pair: str) -> bool:
     return len(pair) == 2 and WORD.fullmatch(pair) is not None
 
 
-def _regions(base: str, sides: Sequence[_Side]) -> list[_Region]:
+def _regions(base: str, sides: Sequence[_EditedText]) -> list[_Region]:
     """The regions of all edits, in order."""
     sentences = _Sentences(base if all(side.edits for side in sides) else "")
     hunks = [h for n, side in enumerate(sides) for h in _hunks(base, side.edits, n, sentences)]
@@ -299,7 +299,7 @@ def _regions(base: str, sides: Sequence[_Side]) -> list[_Region]:
     return done
 
 
-def _meets(base: str, region: _Region, hunk: _Hunk) -> bool:
+def _meets(base: str, region: _Region, hunk: _TouchedWords) -> bool:
     """Whether an edit of the other side ends where this one begins, and both mean that place."""
     left = next((one.edit for one in reversed(region.hunks) if one.side != hunk.side), None)
     right, at = hunk.edit, hunk.edit.offset
@@ -319,8 +319,8 @@ def _meets(base: str, region: _Region, hunk: _Hunk) -> bool:
     return True
 
 
-def _taking(region: _Region, sides: Sequence[_Side]) -> tuple[MergeSplice, ...]:
-    """What makes our text theirs in a region: ranges that either of them changed."""
+def _taking(region: _Region, sides: Sequence[_EditedText]) -> tuple[MergeSplice, ...]:
+    """Return the splices that make our text theirs in a region: ranges that either changed."""
     groups: list[list[int]] = []
     for hunk in sorted(region.hunks, key=lambda one: one.edit.offset):
         at, end = hunk.edit.offset, hunk.edit.offset + hunk.edit.deleted

@@ -135,8 +135,10 @@ class PushParams(Params):
 
     to: str
     """Label or id."""
+    reply_to: str | None = None
+    """A block of that context that they answer."""
     blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
-    """What is attached to a message goes with it, the results of a call too; the last answer if
+    """Attachments go with their message, results with their call; the last answer if
     absent."""
     context: str | None = None
     """The context whose last answer is meant, if no blocks are named."""
@@ -153,6 +155,8 @@ class PullParams(Params):
     """As for drift.push."""
     context: str | None = None
     """The context that they come into."""
+    reply_to: str | None = None
+    """As for drift.push."""
     wake: bool | None = None
     """As for drift.push."""
 
@@ -163,7 +167,7 @@ class MergeParams(PreviewParams):
     blocks: list[str] | None = Field(default=None, max_length=MOST_BLOCKS)
     """New blocks of the fork that are taken; all that drift.preview offers if absent."""
     resolve: dict[int, ConflictChoice] = Field(default_factory=dict)
-    """What becomes of each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
+    """Choice for each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
     prefer: Resolution | None = None
     """The side that the other conflicts go to."""
     plan: str | None = None
@@ -223,14 +227,14 @@ async def push(call: Call, params: PushParams) -> DeliveredResult:
     else:
         source = await call.context(params.context)
     target = await call.context(params.to)
-    return await _move(call, DriftKind.PUSH, source, target, params.blocks, params.wake)
+    return await _move(call, DriftKind.PUSH, source, target, params)
 
 
 @tool("drift.pull", needs=Permission.WRITE, errors=ERRORS)
 async def pull(call: Call, params: PullParams) -> DeliveredResult:
     """Copy blocks of another context into this one, as drift.push does."""
     source, target = await call.context(params.source), await call.context(params.context)
-    return await _move(call, DriftKind.PULL, source, target, params.blocks, params.wake)
+    return await _move(call, DriftKind.PULL, source, target, params)
 
 
 async def _move(
@@ -238,15 +242,19 @@ async def _move(
     kind: DriftKind,
     source: Context,
     target: Context,
-    references: Sequence[str] | None,
-    wake: bool | None,
+    params: PushParams | PullParams,
 ) -> DeliveredResult:
     check_target(source, target)
+    answered = await block_in(call, target, params.reply_to) if params.reply_to else None
     source.appends.flush_all()
-    named = [await block_in(call, source, one) for one in references or ()]
+    named = [await block_in(call, source, one) for one in params.blocks or ()]
     blocks = _together(source, named or _last_answer(source))
-    lineage = lineage_of(source, blocks)
-    request = DriftRequest(blocks=tuple(blocks), lineage=lineage, wakes=wakes(call, wake))
+    request = DriftRequest(
+        blocks=tuple(blocks),
+        lineage=lineage_of(source, blocks),
+        reply_to=answered,
+        wakes=wakes(call, params.wake),
+    )
     # Between these two nothing comes: the copies are of the version that is staged.
     document = capture(source.document, blocks, call.kernel.ids.client_id())
     row = await stage(call, kind, source, target, request)
@@ -316,14 +324,18 @@ def check_target(source: Context, target: Context) -> None:
             f"Context {source.label} is where it comes from and where it goes: name another one.",
             field="to",
         )
-    if target.row.kind is not ContextKind.CONVERSATION:
-        raise invalid_params(
-            f"{target.label} is a file: drift.commit writes into files.", field="to"
-        )
 
 
 def check_open(target: ContextRow) -> None:
-    """Raises AntiphonError invalid_transition if a context has been archived."""
+    """Raise if nothing drifts into a context.
+
+    Raises:
+        AntiphonError: invalid_params, if it is a file; invalid_transition, if it is archived.
+    """
+    if target.kind is not ContextKind.CONVERSATION:
+        raise invalid_params(
+            f"{target.label} is a file: drift.commit writes into files.", field="to"
+        )
     if target.archived is not None:
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
@@ -366,7 +378,7 @@ def _together(source: Context, blocks: Sequence[str]) -> list[str]:
             raise invalid_params(
                 f"Block {quote(block)} is a draft: it drifts when it has been sent.", field="blocks"
             )
-        found.update(one.id for one in attached_files(source, block))
+        found.update(one.id for one in attached_files(source, block) if not one.excluded)
         if header.kind == BlockKind.TOOL_CALL:
             below = map(document.header, source.block_tree.descendants(block, 1))
             found.update(one.id for one in below if one.kind == BlockKind.TOOL_RESULT)
@@ -374,12 +386,13 @@ def _together(source: Context, blocks: Sequence[str]) -> list[str]:
 
 
 class DriftRequest(BaseModel):
-    """What is asked for with a drift, as it is stored until it is delivered."""
+    """Wishes of whoever asks for a drift, as they are stored until it is delivered."""
 
     model_config = ConfigDict(frozen=True)
 
     blocks: tuple[str, ...] = ()
     lineage: tuple[str, ...] = ()
+    reply_to: str | None = None
     wakes: bool = False
     merge: MergeChoices | None = None
     credential: int | None = None
@@ -436,7 +449,10 @@ async def deliver(
             state = DriftState.STAGED if error.code in _REPEATED else DriftState.REFUSED
             drifts.know(replace(row, state=state, outcome=error.message))
             await drifts.store(drifts[drift])
-            raise
+            if state is DriftState.REFUSED:
+                raise
+            kept = f"It is kept as the drift {drift} and delivered when the kernel starts again."
+            raise AntiphonError(error.code, f"{error.message} {kept}", **error.details) from error
     block, copies = written.row.block, written.copies
     header = context.document.header(block)
     text = "\n".join(render(context.document, one) for one in (block, *copies))
@@ -463,7 +479,7 @@ async def _write(
     kernel.files.check_shown(actor.principal, kernel.files.path_of(source.id))
     check_open(target)
     context, journal = await kernel.context(target.id), kernel.journal
-    time, changes = kernel.clock.now_ms(), Changes()
+    time, changes = kernel.clock.now_ms(), Changes(parent=request.reply_to)
     if request.merge is not None:
         fork = await kernel.context(source.id)
         plan = await planned(kernel, fork, context)

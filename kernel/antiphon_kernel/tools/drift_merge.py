@@ -48,11 +48,11 @@ class ShownConflict(Result):
     number: int
     """Number of the conflict in the whole merge, from 0."""
     base: str
-    """What both began with."""
+    """The text that both began with."""
     ours: str
-    """What the target has."""
+    """The text of the target."""
     theirs: str
-    """What the fork has."""
+    """The text of the fork."""
     start: int
     """Code point of `after` where ours begins."""
     end: int
@@ -94,7 +94,7 @@ class OfferedBlock(Result):
 
 
 class PreviewResult(Result):
-    """What a merge would do."""
+    """Outcome that a merge would have."""
 
     source_context: str
     """Id of the fork."""
@@ -121,7 +121,7 @@ class PreviewResult(Result):
 
 
 class ConflictChoice(BaseModel):
-    """What becomes of a conflict: one side, both, or a text."""
+    """Choice for a conflict: one side, both, or a text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -142,7 +142,7 @@ class ConflictChoice(BaseModel):
 
 
 class MergeChoices(BaseModel):
-    """What a merge is asked to do, as it is stored until it is delivered."""
+    """Choices for a merge, as they are stored until it is delivered."""
 
     model_config = ConfigDict(frozen=True)
 

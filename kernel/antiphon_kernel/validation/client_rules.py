@@ -31,7 +31,7 @@ from antiphon_kernel.document.schema import (
     read_only_part,
 )
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
+from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
@@ -287,10 +287,16 @@ class DraftRules:
             check_field(name, value, self._limits)
             if name == "role":
                 check_role(str(value), BlockKind.TEXT, self._principal)
-            if name == "metadata" and json_object(str(value)).get("type") == SUMMARY_TYPE:
+            said = json_object(str(value)) if name == "metadata" else {}
+            if said.get("type") == SUMMARY_TYPE:
                 raise denied(
                     f"Draft {block} would be of the type {SUMMARY_TYPE}, and only context.compact"
                     " writes such a block: use another type."
+                )
+            if DRIFT in said:
+                raise denied(
+                    f"Draft {block} would say in metadata.{DRIFT} where it came from, and only the"
+                    " tools of drift do: leave it out."
                 )
         if name == "parent":
             for parent in dict.fromkeys(values):

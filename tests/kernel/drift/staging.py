@@ -30,7 +30,7 @@ async def staged(call: Caller, tool: str = "drift.push", /, **params: Any) -> st
 
 
 async def listed(kernel: Kernel, drift_id: str) -> dict[str, Any]:
-    """What drift.list says of a drift."""
+    """Return the entry of a drift in drift.list."""
     actor = kernel.open_session(kernel.owner, "test")
     drifts = (await kernel.call(actor, "drift.list", {}))["drifts"]
     return next(one for one in drifts if one["drift_id"] == drift_id)

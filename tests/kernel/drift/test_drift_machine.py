@@ -45,7 +45,7 @@ LETTERS: Final = dict(zip(WRITERS, ("abcde", "fghij", "klmno", "pqrst"), strict=
 AUTHORS: Final = {letter: name for name, letters in LETTERS.items() for letter in letters}
 
 Texts = dict[str, str]
-"""What is shown of each block of a context, by its id."""
+"""Shown texts of the blocks of a context, by id."""
 
 
 class Replica:
@@ -267,7 +267,8 @@ class Machine:
             return
         blocks = [one for one in shown if self.rng.random() < 0.4] or [next(iter(shown))]
         ends = {"drift.push": ("to", "context"), "drift.pull": ("context", "source")}[tool]
-        params = dict(zip(ends, (self.places[target].id, self.places[source].id), strict=True))
+        places: tuple[Any, Any] = self.places[target].id, self.places[source].id
+        params = dict(zip(ends, places, strict=True))
         sent = self._replicas(source, blocks)
         step = await self._drift(writer, source, target, tool, blocks=blocks, **params)
         assert {one: step.after[one] for one in step.before} == step.before
@@ -389,7 +390,7 @@ class Machine:
         return found
 
     async def _offered(self, label: str, there: Texts) -> list[str]:
-        """What the parent does not have, has not given, and did not decline as it is."""
+        """Return what the parent does not have, has not given, and did not decline as it is."""
         place, document = self.places[label], (await self._context(label)).document
         parent = self.places[str(place.parent)].id
         return [
@@ -476,7 +477,7 @@ def resolved(change: dict[str, Any], resolve: dict[str, dict[str, str]]) -> str:
     for one in reversed(change["conflicts"]):
         choice = resolve[str(one["number"])]
         sides = {"ours": one["ours"], "theirs": one["theirs"], "both": both(one)}
-        piece = choice.get("text", sides.get(choice.get("side", "")))
+        piece = choice["text"] if "text" in choice else sides[choice["side"]]
         text = text[: one["start"]] + piece + text[one["end"] :]
     return text
 

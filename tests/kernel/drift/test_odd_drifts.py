@@ -175,9 +175,7 @@ async def test_drift_names_where_it_came_from_after_each_way_that_it_goes(
 ) -> None:
     """By a fork, by an export and an import, and by a drift of the whole drift."""
     default = await call.context()
-    await call(
-        "drift.push", to="notes", blocks=[await make("x", role="user", status="done")]
-    )
+    await call("drift.push", to="notes", blocks=[await make("x", role="user", status="done")])
     await call("context.create", label="third")
     await call("context.fork", context="notes", label="fork")
     exported = (await call("context.export", context="notes"))["text"]

@@ -160,8 +160,12 @@ async def test_drift_of_a_drift_names_first_authors_and_the_way_it_came(
     )
     (copy,) = first["blocks"]
     await kernel.call(bo, "block.splice", {"block_id": copy, "offset": 3, "insert": " two"})
-    second = await call("drift.pull", source="notes", context="third", blocks=[copy])
+    asked = {"context": "third", "kind": "text", "content": "?", "status": "done"}
+    question = (await call("block.create", **asked))["block_id"]
+    source = {"source": "notes", "blocks": [copy]}
+    second = await call("drift.pull", **source, context="third", reply_to=question)
     third = await call.context("third")
+    assert third.document.header(second["block_id"]).parent == question
     assert await authors(call, second["blocks"][0]) == [
         *(("one", "amy", "default.amy.1"), (" two", "bo", "notes.amy.2")),
     ]
@@ -170,7 +174,7 @@ async def test_drift_of_a_drift_names_first_authors_and_the_way_it_came(
     assert origin.lineage == ((await call.context()).id,)
     forked = await call("context.fork", context="third", label="fork")
     fork = await call.context("fork")
-    assert forked["blocks"] == 2 and await authors(call, fork.document.block_ids()[1]) == [
+    assert forked["blocks"] == 3 and await authors(call, fork.document.block_ids()[2]) == [
         *(("one", "amy", "default.amy.1"), (" two", "bo", "notes.amy.2")),
     ]
 

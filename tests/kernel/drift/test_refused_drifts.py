@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.clocks import ManualClock
+from tests.kernel.crash.faults import Fault, inject
 from tests.kernel.drift.staging import content, listed, staged
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
@@ -79,11 +81,11 @@ async def test_drift_that_may_not_arrive_any_more_is_refused(
     await lose(world)
     await kernel.close()
     kernel = await open_kernel()
-    for _ in range(2):
-        await resume_drifts(kernel)
-        found = await listed(kernel, drift_id)
-        assert (found["state"], found["username"]) == ("refused", "bo")
-        assert said in found["outcome"]
+    await resume_drifts(kernel)
+    await resume_drifts(kernel)
+    found = await listed(kernel, drift_id)
+    assert (found["state"], found["username"]) == ("refused", "bo")
+    assert said in found["outcome"]
     assert content(await kernel.context()) == before
     assert content(await kernel.context("notes")) == []
     await kernel.close()
@@ -92,7 +94,7 @@ async def test_drift_that_may_not_arrive_any_more_is_refused(
     assert (await listed(kernel, drift_id))["outcome"] == found["outcome"]
 
 
-async def test_owner_who_is_not_bo_may_not_lend_rights_to_a_drift(
+async def test_session_that_was_dismissed_delivers_nothing(
     kernel: Kernel, clock: ManualClock
 ) -> None:
     world = World(kernel, clock)
@@ -136,7 +138,7 @@ async def test_drift_of_a_damaged_context_waits_until_it_is_mended(
     assert [text for _, _, text in content(await kernel.context("notes"))] == ["", TEXT]
 
 
-async def test_push_to_a_damaged_context_is_staged_and_can_be_cancelled(
+async def test_push_to_a_damaged_context_is_refused_before_it_is_staged(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
 ) -> None:
     await call("context.create", label="notes")
@@ -218,8 +220,8 @@ async def test_call_that_is_broken_off_anywhere_brings_all_or_nothing(
         for _ in range(steps):
             await asyncio.sleep(0)
         work.cancel()
-        (answer,) = await asyncio.gather(work, return_exceptions=True)
-        is_over, steps = isinstance(answer, dict), steps + 1
+        await asyncio.wait({work})
+        is_over, steps = not work.cancelled(), steps + 1
     await kernel.close()
     kernel = await open_kernel()
     await resume_drifts(kernel)
@@ -229,5 +231,41 @@ async def test_call_that_is_broken_off_anywhere_brings_all_or_nothing(
     heads = [one for one, kind, _ in content(notes) if kind == "drift"]
     assert sorted(one.block for one in drifts) == sorted(heads)
     assert len(content(notes)) == 2 * len(heads)
+    await kernel.close()
+    assert (await run_checks(data)).clean
+
+
+FAULTS: Final = (
+    Fault("INSERT INTO ops", after=False),
+    Fault("INSERT INTO drifts", after=False),
+    Fault("COMMIT", after=False),
+    Fault("COMMIT", after=True),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: f"{one.step}, {one.after}")
+async def test_drift_arrives_once_although_the_disk_says_that_it_failed(
+    kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path, fault: Fault
+) -> None:
+    await call("context.create", label="notes")
+    block = await make("x", role="user", status="done")
+    drift_id = await staged(call, to="notes", blocks=[block])
+    mend = inject(fault)
+    try:
+        with pytest.raises(AntiphonError) as caught:
+            await deliver(kernel, drift_id, call.actor)
+        assert caught.value.code is ErrorCode.STORAGE_FAILED
+        assert (
+            f"kept as the drift {drift_id}" in caught.value.message
+            or fault.step != "INSERT INTO ops"
+        )
+    finally:
+        mend()
+    with contextlib.suppress(AntiphonError):
+        await kernel.close()
+    kernel = await open_kernel()
+    await resume_drifts(kernel)
+    assert (await listed(kernel, drift_id))["state"] == "delivered"
+    assert [text for _, _, text in content(await kernel.context("notes"))] == ["", "x"]
     await kernel.close()
     assert (await run_checks(data)).clean

@@ -39,7 +39,7 @@ def some_sides(seed: int) -> tuple[str, list[TextSplice], list[TextSplice]]:
 
 
 def by_crdt(base: str, scripts: list[list[TextSplice]], clients: tuple[int, int]) -> str:
-    """What stock CRDT documents come to that start from one state and are edited apart."""
+    """Return what stock CRDT documents come to that start from one state, edited apart."""
     origin: Doc[Any] = Doc(client_id=9)
     origin.get("text", type=Text).insert(0, base) if base else None
     docs = []

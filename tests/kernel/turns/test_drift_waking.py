@@ -1,4 +1,4 @@
-"""Whom drifts of models wake: a rule by which every cycle comes to rest."""
+"""The rule by which drifts of models wake others, and every cycle comes to rest."""
 
 from __future__ import annotations
 

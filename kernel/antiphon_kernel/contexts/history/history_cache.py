@@ -112,6 +112,7 @@ class HistoryCache:
             self._journal,
             self._context,
             lambda block: self._number_of(block) if block in self._document else NO_BLOCK,
+            [*map(self._number_of, blocks)] if len(blocks) <= _BATCH_BLOCKS else None,
         )
         at = 0
         while at < len(blocks):
@@ -206,7 +207,7 @@ class HistoryCache:
         What nobody ever saw (written and removed offline) is in no list of touched blocks, but
         later text may stand beside it.
         """
-        numbers = {self._number_of(one): one for one in blocks}
+        numbers, other = {self._number_of(one): one for one in blocks}, list[BlockHistory]()
         for exact in (False, True):
             histories = {number: self._new_history(one) for number, one in numbers.items()}
             slices = TimeSlice()

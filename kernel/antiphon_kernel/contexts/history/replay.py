@@ -215,7 +215,7 @@ class InheritedAuthors:
                 yield op
             return
         known = await self._journal.block_numbers(row)
-        index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK))
+        index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK), numbers)
         await index.extend(upto)
         if exact:
             await index.make_exact()

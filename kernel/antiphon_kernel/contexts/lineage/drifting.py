@@ -66,6 +66,8 @@ class Changes:
 
     text: str = ""
     """Text of the block of kind drift."""
+    parent: str | None = None
+    """The block that it answers."""
     status: Status = Status.DONE
     """Status of that block."""
     blocks: Sequence[str] = ()
@@ -113,6 +115,7 @@ def write_drift(
         order="",
         created=iso_time(time),
         author=actor.principal.id,
+        parent=changes.parent,
         drift_kind=row.kind,
         source_context=origin.context,
         source_block=first,

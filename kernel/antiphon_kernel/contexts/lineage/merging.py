@@ -21,7 +21,7 @@ from antiphon_kernel.document.schema import TextSchema
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.text.merge_edits import EditMerge, MergeSplice, merge_edits
 from antiphon_kernel.text.splice_diff import as_script, plan_difference
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out
+from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE, is_cut_out
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import DriftKind, Role, Status
 from antiphon_kernel.types.errors import invalid_params
@@ -45,7 +45,7 @@ class MergedBlock:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a merge would do; it holds until the next await."""
+    """Outcome that a merge would have; it holds until the next await."""
 
     version: int
     """Version of the source."""
@@ -92,7 +92,7 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a history says of a block."""
+    """Facts about a block, of its history."""
 
     version: int
     base: str = ""
@@ -123,13 +123,14 @@ async def plan_merge(drifts: Drifts, source: Context, target: Context) -> MergeP
         try:
             await source.wait_persisted()
             await target.wait_persisted()
+            brought = drifts.in_force(source.row, target.row)
             pairs = _Pairs(drifts, source, target)
             changed = await source.journal.changes_since(pairs.first)
             plan = await _plan(source, target, pairs, changed)
         finally:
             stop()
-        # A plan is of all that the source has at its version.
-        if touched <= changed.keys():
+        # A plan is of all that the source has at its version, and nobody else has brought it.
+        if touched <= changed.keys() and brought == drifts.in_force(source.row, target.row):
             return plan
 
 
@@ -217,16 +218,18 @@ class _Pairs:
                     for block, one in self._brought.items()
                 }
             for copy in target.block_tree.descendants(row.block, target.limits.parent_depth):
-                block = target.document.header(copy).source_block
-                if block is not None and block in source.document:
+                header = target.document.header(copy)
+                block, is_copy = header.source_block, header.metadata.get(DRIFT) == row.id
+                if is_copy and block is not None and block in source.document:
                     self._brought[block] = _Pair(copy, block, row.version, row.seq)
         self.first = min([self._since, *(one.since for one in self._brought.values())])
         """Version of the source from which on changes count."""
 
     def get(self, block: str) -> _Pair | None:
         """Return the pair of a block of the source; None if the target does not have it."""
-        there = moved_block(block, self._target.id)
-        if self._source.blocks.number(block) <= self._copied and there in self._target.document:
+        there, theirs = moved_block(block, self._target.id), self._target.document
+        is_copy = self._source.blocks.number(block) <= self._copied and there in theirs
+        if is_copy and not theirs.is_draft(there):  # a draft is changed by its author only
             return _Pair(there, block, self._since, self._at)
         return self._brought.get(block)
 

@@ -377,7 +377,7 @@ class BlockHistory:
         return self._stamps[original.inserted_at]
 
     def inherit(self, section: str | None, runs: Iterable[Run]) -> None:
-        """What the last change wrote into a text was written elsewhere before, by these authors.
+        """Take over the authors of what the last change wrote into a text, and others had before.
 
         Raises:
             ValueError: if the runs are longer than what it wrote.
