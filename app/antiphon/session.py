@@ -323,12 +323,17 @@ class Session:
             self._late_calls += 1
             self.changed.notify()
 
-        seconds = inf if tool in _LASTING else SILENT_SECONDS
+        lasts = tool in _LASTING
+        # Calls of one connection are answered one after the other: another could not stop it.
+        calls = self._calls.another() if lasts else self._calls
+        seconds = inf if lasts else SILENT_SECONDS
         timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
-            return await self._calls.call(tool, params)
+            return await calls.call(tool, params)
         finally:
             timer.cancel()
+            if lasts:
+                await calls.close()
             if is_late:
                 self._late_calls -= 1
                 self.changed.notify()

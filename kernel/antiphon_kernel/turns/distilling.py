@@ -120,6 +120,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     await source.wait_persisted()
     if params.model is None:
         await made.deliver(call.actor, Changes(quoted_text(items, names, _QUOTED))).saved()
+        made.announce(call.actor)
     else:
         runner = runner_of(kernel)
         runner.models.check_known(params.model)
@@ -128,7 +129,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
         await asyncio.wait({job.task})
         if made.row is None and not job.task.cancelled():
             job.task.result()
-    return made.finish(call.actor)
+    return made.result()
 
 
 @dataclass(eq=False)
@@ -183,7 +184,8 @@ class Distillation:
         text = document.text(block)
         if failure is not None:
             outcome = f"The summary was not written to its end: {failure}"
-            await writer.append(block, f"\n\n{outcome}" if text else outcome)
+            says = BlockWriter(self.kernel, self.target, self.kernel.system)
+            await says.append(block, f"\n\n{outcome}" if text else outcome)
             await asked.finish(block, Status.ERROR, is_error=True)
         else:
             named, unknown = name_blocks(text, self.names)
@@ -194,11 +196,12 @@ class Distillation:
 
             self.target.write(writer.actor, "splice", change, blocks=[block])
             await asked.finish(block, Status.DONE)
+            self.announce(asked.actor)
             if not unknown:
                 return
             numbers = ", ".join(map(str, unknown))
             outcome = f"{model.name} has named blocks that it was not given: {numbers}."
-        self.row = replace(self.row, outcome=outcome)
+        self.row = replace(self.kernel.drifts[self.row.id], outcome=outcome)
         await self.kernel.drifts.store(self.row)
 
     async def _stream(
@@ -239,8 +242,15 @@ class Distillation:
                 return error.message
             await asyncio.sleep(seconds)
 
-    def finish(self, actor: Actor) -> DeliveredResult:
-        """Return what has come of it; models that are to answer are woken.
+    def announce(self, actor: Actor) -> None:
+        """Let models answer it, if they are to."""
+        assert self.row is not None
+        block = self.row.block
+        text, wakes = self.target.document.text(block), self.origin.wakes
+        self.kernel.drifted.notify(DeliveredDrift(self.target, block, text, actor, wakes))
+
+    def result(self) -> DeliveredResult:
+        """Return what has come of it.
 
         Raises:
             AntiphonError: invalid_transition if it was stopped before there was a block.
@@ -251,10 +261,7 @@ class Distillation:
                 ErrorCode.INVALID_TRANSITION,
                 "The summary was stopped before it began: ask for it again.",
             )
-        if document.header(row.block).status == Status.DONE:
-            text, wakes = document.text(row.block), self.origin.wakes
-            self.kernel.drifted.notify(DeliveredDrift(self.target, row.block, text, actor, wakes))
-        elif not row.outcome:
+        if document.header(row.block).status != Status.DONE and not row.outcome:
             row = replace(row, outcome="It was stopped while it was written.")
         return DeliveredResult.of(self.kernel, row)
 

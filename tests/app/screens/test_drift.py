@@ -204,4 +204,18 @@ async def test_context_is_distilled_into_another_one(here: World, there: Opened)
     await there.sees("no model")
     await there.press("up", "down", "down", "enter")
     await there.sees("⇢ from notes · distill · amy")
-    await there.hint("In default: distill")
+    await there.hint("In default: a summary")
+
+
+async def test_summary_that_is_being_written_is_stopped(here: World, there: Opened) -> None:
+    notes = (await here.call("context.create", label="notes"))["context_id"]
+    await say(here, "Begin with the codec.", context=notes)
+    await there.palette("Distill a context into this one")
+    await there.sees("notes")
+    await there.press("down", "enter")
+    await there.sees("no model")
+    await there.press("enter")
+    await there.sees("Ctrl+C stop")
+    await there.press("ctrl+c")
+    await there.sees("stopped by you")
+    await there.hint("In default: It was stopped while it was written.")

@@ -21,12 +21,15 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.contexts.opening import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import Journal, copy_pages
 from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.faults import STEPS, Fault, open_kernel
 from tests.kernel.crash.writer import numbers, pair
 from tests.waiting import until
@@ -217,6 +220,52 @@ async def test_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
         kernel = await nursery.kernel(data, [fault])
         acknowledged.learn(await written_until_killed(nursery, data, kernel, f"c{crash}", None))
         await check(acknowledged, data, tmp_path)
+
+
+async def test_drift_arrives_once_wherever_its_kernel_died(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    """Killed after the commit of what is staged, or of what arrives, and at steps of either."""
+    data = tmp_path / "data"
+
+    async def ask(tool: str, **params: Any) -> dict[str, Any]:
+        calls = ToolClient(lambda: read_address(data))
+        try:
+            return await calls.call(tool, params)
+        finally:
+            await calls.close()
+
+    kernel, texts = await nursery.kernel(data), list[str]()
+    await ask("context.create", label="notes")
+    for count, step, after in (
+        *((count, "INSERT INTO drifts", after) for count in (1, 2) for after in (False, True)),
+        *((count, "COMMIT", True) for count in (1, 2, 3)),
+    ):
+        text = f"{step} {count} {after}"
+        made = await ask("block.create", kind="text", content=text, status="done")
+        os.kill(kernel, signal.SIGKILL)
+        await gone(kernel)
+        kernel = await nursery.kernel(data, [Fault(step, after, kills=True, count=count)])
+        with contextlib.suppress(AntiphonError, OSError):
+            await ask("drift.push", to="notes", blocks=[made["block_id"]])
+            os.kill(kernel, signal.SIGKILL)
+        await gone(kernel)
+        kernel = await nursery.kernel(data)
+        drifts = (await ask("drift.list"))["drifts"]
+        while any(one["state"] == "staged" for one in drifts):
+            await asyncio.sleep(0.01)
+            drifts = (await ask("drift.list"))["drifts"]
+        assert {one["state"] for one in drifts} <= {"delivered"}, text
+        if len(drifts) > len(texts):
+            texts.append(text)
+        blocks = (await ask("block.list", context="notes"))["blocks"]
+        heads = [one["block_id"] for one in blocks if one["kind"] == "drift"]
+        assert sorted(heads) == sorted(one["block_id"] for one in drifts), text
+        assert len(blocks) == 2 * len(texts), text
+    assert 2 < len(texts) < 7
+    os.kill(kernel, signal.SIGKILL)
+    await gone(kernel)
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 CRASHES = 60

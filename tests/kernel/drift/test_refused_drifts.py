@@ -94,7 +94,7 @@ async def test_drift_that_may_not_arrive_any_more_is_refused(
     assert (await listed(kernel, drift_id))["outcome"] == found["outcome"]
 
 
-async def test_owner_who_is_not_bo_may_not_lend_rights_to_a_drift(
+async def test_session_that_was_dismissed_delivers_nothing(
     kernel: Kernel, clock: ManualClock
 ) -> None:
     world = World(kernel, clock)
@@ -138,7 +138,7 @@ async def test_drift_of_a_damaged_context_waits_until_it_is_mended(
     assert [text for _, _, text in content(await kernel.context("notes"))] == ["", TEXT]
 
 
-async def test_push_to_a_damaged_context_is_staged_and_can_be_cancelled(
+async def test_push_to_a_damaged_context_is_refused_before_it_is_staged(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
 ) -> None:
     await call("context.create", label="notes")
@@ -255,6 +255,10 @@ async def test_drift_arrives_once_although_the_disk_says_that_it_failed(
         with pytest.raises(AntiphonError) as caught:
             await deliver(kernel, drift_id, call.actor)
         assert caught.value.code is ErrorCode.STORAGE_FAILED
+        assert (
+            f"kept as the drift {drift_id}" in caught.value.message
+            or fault.step != "INSERT INTO ops"
+        )
     finally:
         mend()
     with contextlib.suppress(AntiphonError):

@@ -17,6 +17,7 @@ from antiphon_kernel.layout.compaction import (
     plan_compaction,
     plan_last_turns,
 )
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import LYRA, Writing, names, random_blocks, written
 
@@ -222,6 +223,8 @@ def test_plan_of_random_streams_fits_or_says_what_is_too_large() -> None:
         assert plan.kept + plan.room <= budget, f"seed {seed}"
         assert plan.kept + plan.replaced == sum(weights)
         assert not parted(items, plan.cut), f"seed {seed}"
+        behind = [item.block for item in items[plan.cut : plan.cut + 1] if item.is_block]
+        assert not any(is_drifted(block.metadata) for block in behind), f"seed {seed}"
         live = [item.turn for item in items][-1]
         kept = {index for index in range(len(items)) if index not in plan.covered}
         for index, item in enumerate(items):

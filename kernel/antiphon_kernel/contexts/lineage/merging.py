@@ -123,13 +123,14 @@ async def plan_merge(drifts: Drifts, source: Context, target: Context) -> MergeP
         try:
             await source.wait_persisted()
             await target.wait_persisted()
+            brought = drifts.in_force(source.row, target.row)
             pairs = _Pairs(drifts, source, target)
             changed = await source.journal.changes_since(pairs.first)
             plan = await _plan(source, target, pairs, changed)
         finally:
             stop()
-        # A plan is of all that the source has at its version.
-        if touched <= changed.keys():
+        # A plan is of all that the source has at its version, and nobody else has brought it.
+        if touched <= changed.keys() and brought == drifts.in_force(source.row, target.row):
             return plan
 
 
@@ -226,8 +227,9 @@ class _Pairs:
 
     def get(self, block: str) -> _Pair | None:
         """Return the pair of a block of the source; None if the target does not have it."""
-        there = moved_block(block, self._target.id)
-        if self._source.blocks.number(block) <= self._copied and there in self._target.document:
+        there, theirs = moved_block(block, self._target.id), self._target.document
+        is_copy = self._source.blocks.number(block) <= self._copied and there in theirs
+        if is_copy and not theirs.is_draft(there):  # a draft is changed by its author only
             return _Pair(there, block, self._since, self._at)
         return self._brought.get(block)
 
