@@ -184,7 +184,7 @@ class DriftView(Controller):
             return None
         counts = ((len(result["changed"]), "changed"), (len(result["blocks"]), "added"))
         words = [f"{count_of(count, 'cell')} {done}" for count, done in counts if count]
-        came = result.get("outcome") or ", ".join(words) or way
+        came = result.get("outcome") or ", ".join(words) or "a summary"
         told = f"In {displayable_in_a_row(result['target_label'])}: {came}"
         if result["target_context"] == self._here and way != "distill":
             await self._arranger.until_shown(result["block_id"])

@@ -204,7 +204,7 @@ async def test_context_is_distilled_into_another_one(here: World, there: Opened)
     await there.sees("no model")
     await there.press("up", "down", "down", "enter")
     await there.sees("⇢ from notes · distill · amy")
-    await there.hint("In default: distill")
+    await there.hint("In default: a summary")
 
 
 async def test_summary_that_is_being_written_is_stopped(here: World, there: Opened) -> None:

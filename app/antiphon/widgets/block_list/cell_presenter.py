@@ -331,6 +331,7 @@ class CellPresenter:
             return 0
         if kind != BlockKind.TOOL_RESULT and above is not None:
             is_first = above == header.parent and is_drifted(header.metadata)
+            is_first = is_first and not self._source.view(above).text
             has_gap = not is_first and (kind not in _WITHOUT_GAP or self._is_named(block))
         return has_gap + self._names_above(block)
 

@@ -8,6 +8,7 @@ import pytest
 from textual import events
 
 from antiphon.widgets.block_list import CellModel
+from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import (
     AMY,
@@ -16,6 +17,21 @@ from tests.app.widgets.block_list.sample import (
     on_screen,
 )
 from tests.waiting import until
+
+
+async def test_copies_of_a_drift_stand_at_its_header_and_an_answer_by_itself(
+    sample: Sample,
+) -> None:
+    drift = {"drift": DriftOrigin("d", "c", "tidy", 12, "ben").as_json()}
+    for said in ("", "1 block added"):
+        header = sample.add(said, kind=BlockKind.DRIFT, author=BEN, metadata=drift)
+        sample.add("Found it", parent=header, metadata={"drift": "d"})
+        sample.add("Good", parent=header)
+    async with on_screen(sample) as (app, _):
+        shown = [row.strip() for row in app.screen_text()]
+    head, copy = ["ben", "║ ⇢ from tidy · ben"], ["aria", "║ Found it", "", "aria", "│ Good", ""]
+    expected = [*head, *copy, *head, "║ 1 block added", "", *copy]
+    assert shown[: len(expected)] == expected
 
 
 def test_cell_from_another_context_tells_its_label(sample: Sample) -> None:
