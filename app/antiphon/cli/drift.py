@@ -125,6 +125,5 @@ def drift_rows(found: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  {line}" for line in one["text"].splitlines())
     for one in found.get("files", ()):
         yield from one["diff"].splitlines()
-    for name in ("plan", "difference", "commit", "problem"):
-        if name in found:
-            yield f"{name}: {found[name]}"
+    last = ("plan", "difference", "commit", "outcome") if "drift_id" not in found else ()
+    yield from (f"{name}: {found[name]}" for name in last if name in found)

@@ -523,7 +523,7 @@ async def resume_drifts(kernel: Kernel) -> None:
                 await deliver(kernel, row.id, actor)
             finally:
                 await kernel.close_session(actor)
-        except AntiphonError as error:
+        except (AntiphonError, ValueError) as error:  # a request may be of a later version
             _log.warning("the drift %s was not delivered: %s", row.id, error)
 
 

@@ -65,7 +65,7 @@ class DriftCommitResult(Result):
     text that it has."""
     commit: str | None = None
     """Id of the commit of git."""
-    problem: str | None = None
+    outcome: str | None = None
     """The reason why git has committed nothing; the files are changed all the same."""
     drift: DriftResult | None = None
     """The drift; absent as long as nothing is changed."""
@@ -146,7 +146,7 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
 
     new = [path for path, one in targets.items() if one.is_new]
     changed = await change_files(call, known, new, plan, "drift")
-    kernel, made, problem = call.kernel, None, None
+    kernel, made, outcome = call.kernel, None, None
     try:
         if params.message is not None:
             from_here = f"From antiphon context {context.label}, version {version}"
@@ -155,11 +155,11 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
                 await file.save()
             made = await kernel.files.git.commit([one.path for one in known.values()], message)
     except AntiphonError as error:
-        problem = f"The files are changed, but there is no commit: {error.message}"
+        outcome = f"The files are changed, but there is no commit: {error.message}"
     number, who, time = context.row.number, call.actor.principal, kernel.clock.now_ms()
     about = kernel.ids.uuid7(), DriftKind.COMMIT, number, version, number, who.id, time
     origin = (context.id, context.label, version, who.username, tuple(blocks))
-    said = f"Commit {made}" if made is not None else problem
+    said = f"Commit {made}" if made is not None else outcome
     try:
         written = write_drift(
             *(context, call.actor, DriftRow(*about), DriftOrigin(about[0], *origin)),
@@ -180,7 +180,7 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
             for now, before in zip(changed, files, strict=True)
         ],
         commit=made,
-        problem=problem,
+        outcome=outcome,
         drift=DriftResult.of(kernel, written.row),
     )
 

@@ -98,3 +98,12 @@ def test_results_are_printed_to_be_read() -> None:
         *("conflict 0:", "  base: a", "  ours: b", "  ours: c", "  theirs: "),
         *("new: tidy.amy.9  amy  4 tokens", "  New.", "plan: 1f"),
     ]
+
+
+def test_commit_that_git_refused_says_so() -> None:
+    files = [{"path": "a", "diff": "--- a/a\n+++ b/a\n"}]
+    done = {"difference": "1f", "files": files, "outcome": "git says: no", "drift": DELIVERED}
+    assert list(drift.drift_rows(done)) == [
+        "01  push tidy → default: delivered  default.amy.3",
+        *("--- a/a", "+++ b/a", "difference: 1f", "outcome: git says: no"),
+    ]

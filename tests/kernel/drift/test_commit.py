@@ -154,7 +154,7 @@ async def test_first_commit_of_a_repository_that_begins_above_the_project(
     done = await commit(editor, [await make("-n\n")], path="-n *.md", message="--amend\n\n#1")
     shown = ["git", "show", "--format=%B", "--name-only", "HEAD"]
     said = subprocess.run(shown, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-    assert "commit" in done, done["problem"]
+    assert "commit" in done, done["outcome"]
     assert said.splitlines()[0] == "--amend" and said.splitlines()[-1] == "project/-n *.md"
 
 
@@ -227,9 +227,9 @@ async def test_files_stay_changed_when_git_refuses(
     staged = None if why == "no repository" else repository.git("ls-files", "--stage")
     done = await commit(editor, [block], message="x")
     assert "commit" not in done and done["drift"]["state"] == "delivered"
-    assert done["problem"].startswith("The files are changed, but there is no commit: ")
-    assert said in done["problem"]
-    assert done["problem"] in context.document.text(done["drift"]["block_id"])
+    assert done["outcome"].startswith("The files are changed, but there is no commit: ")
+    assert said in done["outcome"]
+    assert done["outcome"] in context.document.text(done["drift"]["block_id"])
     assert (editor.project / "list.txt").read_text() == CHANGED
     assert (editor.project / "src" / "new.txt").read_text() == "candles\n"
     if staged is not None:
@@ -244,7 +244,7 @@ async def test_file_that_cannot_be_saved_is_not_committed(
     await editor.insert("list.txt", 0, "here ")
     (editor.project / "list.txt").write_text(f"there {LIST}")
     done = await commit(editor, [block], path="list.txt", message="x")
-    assert "no commit" in done["problem"] and repository.commits() == 1
+    assert "no commit" in done["outcome"] and repository.commits() == 1
     assert "done" in (await editor.open("list.txt")).now().text
 
 

@@ -138,6 +138,27 @@ async def test_drift_of_a_damaged_context_waits_until_it_is_mended(
     assert [text for _, _, text in content(await kernel.context("notes"))] == ["", TEXT]
 
 
+async def test_drift_that_cannot_be_read_does_not_keep_the_others(
+    kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
+) -> None:
+    await call("context.create", label="notes")
+    block = await make("x", role="user", status="done")
+    drifts = [await staged(call, to="notes", blocks=[block]) for _ in range(3)]
+    await kernel.close()
+    with sqlite3.connect(data / "journal.db") as database:
+        alter = "UPDATE drifts SET request = ? WHERE id = ?"
+        for request, drift_id in zip(("", '{"blocks": 1}'), drifts, strict=False):
+            database.execute(alter, (request, drift_id))
+    kernel = await open_kernel()
+    await resume_drifts(kernel)
+    states = [(await listed(kernel, one))["state"] for one in drifts]
+    assert states == ["staged", "staged", "delivered"]
+    await Caller(kernel, kernel.open_session(kernel.owner, "test"))(
+        "drift.cancel", drift_id=drifts[0]
+    )
+    assert (await listed(kernel, drifts[0]))["state"] == "cancelled"
+
+
 async def test_push_to_a_damaged_context_is_refused_before_it_is_staged(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
 ) -> None:
