@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from antiphon.actions import Mode
@@ -38,8 +39,7 @@ class DriftView(Controller):
         self._contexts = contexts
         self._arranger = arranger
         self._versions: Mapping[str, int] = {}
-        self._known: set[str] | None = None
-        """Drifts that the person was told of, or that were there before."""
+        """Of other contexts, as they were looked at last."""
 
     @property
     def _here(self) -> str:
@@ -175,7 +175,7 @@ class DriftView(Controller):
         return await choose(self._cells.app, title, [*more, *entries])
 
     async def _call(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return await self._scope.call(f"drift.{way}", params, f"No {way}")
+        return await self._scope.call(f"drift.{way}", params, "Not done")
 
     async def _send(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Have something brought over, and say what has become of it; None if refused."""
@@ -205,21 +205,23 @@ class DriftView(Controller):
                 self._hint(f"{words} · in {self._scope.name(block)}")
 
     def contexts_changed(self) -> None:
-        """Look for what has come to other contexts, if they have changed."""
-        versions = {one.id: one.version for one in self._contexts.others}
-        if versions != self._versions and self._scope.file is None:
-            self._versions = versions
-            self._scope.host.run_one_of("drifts", self._tell_of_others)
+        """Look for what has come to other contexts that have changed."""
+        before, others = self._versions, self._contexts.others
+        self._versions = {one.id: one.version for one in others}
+        for one in others:
+            seen = before.get(one.id, one.version)
+            if one.unread and one.version > seen and self._scope.file is None:
+                self._scope.host.run_in_background(partial(self._tell_of, one.id, seen))
 
-    async def _tell_of_others(self) -> None:
+    async def _tell_of(self, context: str, seen: int) -> None:
+        """Say from where something has come to a context since it had a version."""
         try:
-            found = (await self._session.call("drift.list", {}))["drifts"]
+            found = (await self._session.call("drift.list", {"context": context}))["drifts"]
         except AntiphonError:  # which is told where the person asks for something
             return
-        known, self._known = self._known, {one["drift_id"] for one in found}
         mine = self._session.me and self._session.me.username
-        for one in found if known is not None else ():
-            is_new = one["drift_id"] not in (known or ()) and one["username"] != mine
-            if is_new and one["target_context"] != self._here and one["state"] == "delivered":
+        for one in found:
+            is_new = one["target_context"] == context and one.get("context_version", 0) > seen
+            if is_new and one["username"] != mine and one["state"] == "delivered":
                 words = f"{one['kind']} from {one['source_label']} by {one['username']}"
                 self._hint(displayable_in_a_row(f"⇢ {one['target_label']}: {words}"))
