@@ -30,6 +30,9 @@ _PATH: Final = "File for a text that is no diff, as in docs/a.md or a.md:10-20"
 _MESSAGE: Final = "Message of a git commit; without one there is none"
 _LONGEST: Final = 1_000
 
+_ARRIVING_SECONDS: Final = 1.0
+"""How long after another context was opened something is said of it."""
+
 
 class DriftView(Controller):
     """Lets the person bring work to another context or back, and tells of what has come."""
@@ -124,6 +127,9 @@ class DriftView(Controller):
         merged = None if told is None else await self._send("merge", {**about, **told})
         if merged is not None and merged["target_context"] != here:
             self._scope.open_context(merged["target_context"], merged["block_id"])
+            # Said on the screen that is there by then.
+            words = "This is what the merge has brought · <key:undo> takes it back"
+            self._cells.app.set_timer(_ARRIVING_SECONDS, partial(self._hint, words))
 
     async def distill(self) -> None:
         """Have a summary written of a context into this one."""
