@@ -449,10 +449,14 @@ async def deliver(
             state = DriftState.STAGED if error.code in _REPEATED else DriftState.REFUSED
             drifts.know(replace(row, state=state, outcome=error.message))
             await drifts.store(drifts[drift])
-            if state is DriftState.REFUSED:
+            if error.code is not ErrorCode.STORAGE_FAILED:
                 raise
-            kept = f"It is kept as the drift {drift} and delivered when the kernel starts again."
-            raise AntiphonError(error.code, f"{error.message} {kept}", **error.details) from error
+            raise AntiphonError(
+                ErrorCode.STORAGE_FAILED,
+                f"{error.message} It is kept as the drift {drift} and delivered when the kernel"
+                " starts again.",
+                **error.details,
+            ) from error
     block, copies = written.row.block, written.copies
     header = context.document.header(block)
     text = "\n".join(render(context.document, one) for one in (block, *copies))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -22,12 +22,11 @@ from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.edits import Insert, Replace, plan_edit
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
-from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
+from antiphon_kernel.text.patch import plan_patch, split_patch
 from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.tools.drift import DriftResult
 from antiphon_kernel.tools.file import head_text
-from antiphon_kernel.tools.file_edit import ChangedFile, PlannedFile, change_files
+from antiphon_kernel.tools.file_edit import ChangedFile, Edit, PlannedFile, change_files, plan_files
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import ContextKind, DriftKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -38,9 +37,6 @@ from antiphon_kernel.validation import check_limit
 
 _DIFF: Final = re.compile(r"\s*(?:diff --git |--- .*\n\+\+\+ )")
 _DIFF_FENCES: Final = (["diff"], ["patch"])
-
-_Edit = Callable[[str], list[TextSplice]]
-"""Plans a change of a text."""
 
 
 class DriftCommitParams(Params):
@@ -82,7 +78,7 @@ class _Target(NamedTuple):
     is_new: bool
     head: str | None
     """Text to compare with; the text that it has if None."""
-    edits: list[_Edit]
+    edits: list[Edit]
 
 
 @tool(
@@ -121,7 +117,12 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
     check_limit(size, context.limits, "patch_code_points", what, "commit fewer at once")
     targets = await _targets(call, params, await asyncio.to_thread(_edits, texts, params.path))
     known = {path: await call.file(path) for path, one in targets.items() if not one.is_new}
-    files = _shown(targets, _plan(targets, known))
+    edits = {path: one.edits for path, one in targets.items()}
+
+    def shown(planned: Sequence[PlannedFile]) -> list[ChangedFile]:
+        return [one.shown(targets[one.path].head) for one in planned]
+
+    files = shown(plan_files(edits, known))
     whole = "".join(one.diff for one in files)
     if not whole:
         raise invalid_params("The files have these texts already: there is nothing to commit.")
@@ -131,8 +132,8 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
         return DriftCommitResult(difference=_digest(files), files=files)
 
     def plan(opened: Mapping[str, OpenFile]) -> list[PlannedFile]:
-        planned = _plan(targets, opened)
-        found = _shown(targets, planned)
+        planned = plan_files(edits, opened)
+        found = shown(planned)
         if (now := _digest(found)) != params.difference:
             raise AntiphonError(
                 ErrorCode.STALE_VERSION,
@@ -175,8 +176,8 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
     return DriftCommitResult(
         difference=params.difference,
         files=[
-            now.model_copy(update={"diff": shown.diff})
-            for now, shown in zip(changed, files, strict=True)
+            now.model_copy(update={"diff": before.diff})
+            for now, before in zip(changed, files, strict=True)
         ],
         commit=made,
         problem=problem,
@@ -184,7 +185,7 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
     )
 
 
-def _edits(texts: Mapping[str, str], path: str | None) -> list[tuple[str, _Edit]]:
+def _edits(texts: Mapping[str, str], path: str | None) -> list[tuple[str, Edit]]:
     """Return the changes that texts of blocks are, each with the path of its file."""
     place = FilePlace.parse(path) if path is not None else None
     patches, others = list[str](), list[str]()
@@ -201,7 +202,7 @@ def _edits(texts: Mapping[str, str], path: str | None) -> list[tuple[str, _Edit]
                 field="path",
             )
         others.append(text)
-    edits: list[tuple[str, _Edit]] = []
+    edits: list[tuple[str, Edit]] = []
     if place is not None and others:
         edits.append((place.path, partial(_plan_texts, others, place.lines)))
     for part in (part for patch in patches for part in split_patch(patch)):
@@ -226,7 +227,7 @@ def _plan_texts(texts: Sequence[str], lines: range | None, before: str) -> list[
 
 
 async def _targets(
-    call: Call, params: DriftCommitParams, edits: Sequence[tuple[str, _Edit]]
+    call: Call, params: DriftCommitParams, edits: Sequence[tuple[str, Edit]]
 ) -> dict[str, _Target]:
     """Return the files that are changed, by path, if the caller may change them."""
     files, targets = call.kernel.files, dict[str, _Target]()
@@ -241,34 +242,6 @@ async def _targets(
             targets[place.shown] = _Target(place, is_new, head, [])
         targets[place.shown].edits.append(edit)
     return targets
-
-
-def _plan(targets: Mapping[str, _Target], files: Mapping[str, OpenFile]) -> list[PlannedFile]:
-    planned: list[PlannedFile] = []
-    for path, target in targets.items():
-        file = files.get(path)
-        before = after = file.now().text if file is not None else ""
-        try:
-            for edit in target.edits:
-                after = apply_splices(after, edit(after))
-        except AntiphonError as error:
-            error.message = f"{path}: {error.message}"
-            raise
-        planned.append(PlannedFile(path, file, plan_difference(before, after)))
-    return planned
-
-
-def _shown(targets: Mapping[str, _Target], planned: Sequence[PlannedFile]) -> list[ChangedFile]:
-    """Return the files with their differences, as people see them."""
-    shown: list[ChangedFile] = []
-    for one, target in zip(planned, targets.values(), strict=True):
-        change = one.shown()
-        if target.head is not None:
-            before = one.file.now().text if one.file is not None else ""
-            diff = unified_diff(target.head, apply_splices(before, one.splices), one.path)
-            change = change.model_copy(update={"diff": diff})
-        shown.append(change)
-    return shown
 
 
 def _digest(files: Sequence[ChangedFile]) -> str:

@@ -18,7 +18,7 @@ from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.text.edits import Replace
 from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines, split_lines
-from antiphon_kernel.text.patch import FilePatch, plan_patch, split_patch, unified_diff
+from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
 from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
 from antiphon_kernel.tools._common import WRITING, check_version
 from antiphon_kernel.tools.edit import current_offset, plan_operations, reject_grown_text
@@ -222,11 +222,12 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
             await files.check_free(part.path)
         else:
             known[part.path] = await call.file(part.path)
-    planned = _plan_parts(parts, known)
+    edits = {part.path: [partial(plan_patch, patch=part.patch)] for part in parts}
+    planned = plan_files(edits, known)
     if params.dry_run:
         return FilePatchResult(files=[one.shown() for one in planned])
     new = [part.path for part in parts if part.creates]
-    plan = partial(_plan_parts, parts)
+    plan = partial(plan_files, edits)
     return FilePatchResult(files=await change_files(call, known, new, plan, "apply_patch"))
 
 
@@ -238,8 +239,8 @@ class PlannedFile(NamedTuple):
     """None of one that is to be made."""
     splices: list[TextSplice]
 
-    def shown(self) -> ChangedFile:
-        """Return what would change."""
+    def shown(self, other: str | None = None) -> ChangedFile:
+        """Return what would change; `other`: the text to compare with, if not the one it has."""
         file = self.file
         text, version = file.now() if file is not None else ("", 0)
         return ChangedFile(
@@ -247,20 +248,38 @@ class PlannedFile(NamedTuple):
             block_id=file.block if file is not None else None,
             name=file.context.block_name(file.block) if file is not None else None,
             version=version,
-            diff=unified_diff(text, apply_splices(text, self.splices), self.path),
+            diff=unified_diff(
+                text if other is None else other, apply_splices(text, self.splices), self.path
+            ),
         )
 
 
-def _plan_parts(parts: Sequence[FilePatch], files: Mapping[str, OpenFile]) -> list[PlannedFile]:
+Edit = Callable[[str], list[TextSplice]]
+"""Plans a change of a text."""
+
+
+def plan_files(
+    edits: Mapping[str, Sequence[Edit]], files: Mapping[str, OpenFile]
+) -> list[PlannedFile]:
+    """Plan the edits of each path, one after the other; a path without a file has no text yet.
+
+    Raises:
+        AntiphonError: what an edit raises, with the path in front.
+    """
     planned: list[PlannedFile] = []
-    for part in parts:
-        file = files.get(part.path)
+    for path, changes in edits.items():
+        file, splices = files.get(path), list[TextSplice]()
+        before = after = file.now().text if file is not None else ""
         try:
-            splices = plan_patch(file.now().text if file is not None else "", part.patch)
+            for change in changes:
+                splices = change(after)
+                after = apply_splices(after, splices)
         except AntiphonError as error:
-            error.message = f"{part.path}: {error.message}"
+            error.message = f"{path}: {error.message}"
             raise
-        planned.append(PlannedFile(part.path, file, splices))
+        if len(changes) > 1:
+            splices = plan_difference(before, after)
+        planned.append(PlannedFile(path, file, splices))
     return planned
 
 

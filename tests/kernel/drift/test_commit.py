@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -138,6 +140,37 @@ async def test_git_gets_these_files_only_and_with_all_that_they_hold(
     assert repository.git("show", "--format=", "--name-only", "HEAD").split() == ["list.txt"]
     assert repository.status() == ["M  other.txt", "?? loose.txt"]
     assert done["commit"] == repository.git("rev-parse", "HEAD").strip()
+
+
+async def test_first_commit_of_a_repository_that_begins_above_the_project(
+    editor: Editor, make: Make, tmp_path: Path
+) -> None:
+    for arguments in (
+        ("init", "-q"),
+        ("config", "user.name", "Amy"),
+        ("config", "user.email", "amy@example.org"),
+    ):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+    done = await commit(editor, [await make("-n\n")], path="-n *.md", message="--amend\n\n#1")
+    shown = ["git", "show", "--format=%B", "--name-only", "HEAD"]
+    said = subprocess.run(shown, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert "commit" in done, done["problem"]
+    assert said.splitlines()[0] == "--amend" and said.splitlines()[-1] == "project/-n *.md"
+
+
+async def test_difference_that_was_shown_is_made_once(editor: Editor, make: Make) -> None:
+    editor.put("list.txt", LIST.encode())
+    block, new = await make("done\n"), await make(PATCH.replace("list.txt", "other.txt"))
+    editor.put("other.txt", LIST.encode())
+    params: dict[str, Any] = {"blocks": [block, new], "path": "list.txt"}
+    params["difference"] = (await editor.call("drift.commit", **params))["difference"]
+    answers = await asyncio.gather(
+        *(editor.call("drift.commit", **params) for _ in range(3)), return_exceptions=True
+    )
+    assert sum(isinstance(one, dict) for one in answers) == 1, answers
+    assert (await editor.open("list.txt")).now().text == f"{LIST}\ndone\n"
+    assert (await editor.open("other.txt")).now().text == CHANGED
+    assert (editor.project / "src" / "new.txt").read_text() == "candles\n"
 
 
 async def test_difference_that_was_not_shown_is_not_made(
