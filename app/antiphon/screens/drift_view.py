@@ -78,7 +78,10 @@ class DriftView(Controller):
 
     async def _move(self, way: str, source: str, does: str, about: Mapping[str, Any]) -> None:
         """Let the person tick cells, at first the chosen one or the last answer, and move them."""
-        page = await self._scope.call("context.page", {"context": source}, "Not listed")
+        is_chosen = source == self._here and self._scope.mode is Mode.NAVIGATE
+        chosen = self._cells.focused_cell if is_chosen else None
+        place = {"context": source} | ({"around": chosen} if chosen is not None else {})
+        page = await self._scope.call("context.page", place, "Not listed")
         cells, answer = dict[str, ListedCell](), list[str]()
         for one in page["blocks"] if page is not None else ():
             block, parent = one["block_id"], one.get("parent_id")
@@ -92,8 +95,7 @@ class DriftView(Controller):
         if not cells:
             self._hint("There is no cell to take.")
             return
-        chosen = self._cells.focused_cell if self._scope.mode is Mode.NAVIGATE else None
-        ticked = [chosen] if source == self._here and chosen in cells else answer
+        ticked = [chosen] if chosen in cells else answer
         told = await self._cells.app.push_screen_wait(CellsModal(does, cells, ticked))
         if told is not None:
             await self._send(way, {**about, **told})

@@ -122,7 +122,8 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         rows = [[StatusSpan(name, theme.heading_2), StatusSpan(place, theme.dim)]]
         if (is_taken := self._taken.get(step["source_block"])) is not None:
             sign = "☑ comes along" if is_taken else "☐ stays in the fork"
-            words = f" · new, by {step['username']} · {count_of(step['tokens'], 'token')}"
+            what = f"new {step['kind'].replace('_', ' ')} by {step['username']}"
+            words = f" · {what} · {count_of(step['tokens'], 'token')}"
             rows += [[StatusSpan(sign, theme.unread), StatusSpan(words, theme.dim)], []]
             return [*rows, *marked_rows(step["text"], (), width, theme)]
         state = ("✓ only the fork has changed this", theme.status_done)
