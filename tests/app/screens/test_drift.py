@@ -136,7 +136,7 @@ async def forked(here: World) -> tuple[str, Any]:
         (("t",), "the codec"),
         (("o",), "the storage"),
         (("b",), None),
-        (("e", "ctrl+k", *"mine", "ctrl+s"), "mine"),
+        (("e", "ctrl+k", *"mine", "escape"), "mine"),
     ],
     ids=lambda one: str(one[0]) if isinstance(one, tuple) else "",
 )
@@ -155,8 +155,11 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.sees("Decide this conflict first.")
     await there.press(*keys[:1])
     if len(keys) > 1:
-        await there.sees("Ctrl+S take it")
+        await there.sees("Esc take what stands here")
         await there.press(*keys[1:])
+        await there.sees("it is written anew")
+        await there.press("escape")
+        await there.sees("What you have written here is lost then")
     await there.sees("✓")
     shown = there.app.screen
     assert isinstance(shown, MergeModal)
