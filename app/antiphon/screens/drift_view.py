@@ -173,14 +173,10 @@ class DriftView(Controller):
         return self._contexts.label_of(context or "") or "its source"
 
     async def _other(self, title: str, *more: PickerEntry) -> str | None:
-        """Let the person choose another context: its source and its forks come first."""
+        """Let the person choose another context."""
         await self._contexts.refresh()
-        source = next((one.source for one in self._contexts.all if one.id == self._here), None)
-        others = sorted(
-            self._contexts.others, key=lambda one: one.id != source and one.source != self._here
-        )
-        entries = [PickerEntry(one.id, one.label, one.drifted) for one in others]
-        return await choose(self._cells.app, title, [*more, *entries])
+        others = [PickerEntry(one.id, one.label, one.drifted) for one in self._contexts.others]
+        return await choose(self._cells.app, title, [*more, *others])
 
     async def _call(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return await self._scope.call(f"drift.{way}", params, "Not done")
