@@ -6,8 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -338,42 +337,44 @@ class TurnRunner:
         work = Job(context.id, model, prompt, model, waiting=before is not None)
         self._latest[context.id, model] = work
 
-        async def play() -> None:
-            async with self._writing(context, model, work) as (writer, presence):
-                principal = writer.actor.principal
-                try:
-                    if before is not None:
-                        presence.wait_at(prompt)
-                    if await _may_begin(writer, prompt, before, asker):
-                        role = self._kernel.members.role_of(principal)
-                        if not role.may(Permission.WRITE):
-                            await self._refuse(context, prompt, principal, role)
-                            return
-                        work.waiting = False
-                        await self._play(work, writer, presence, asker, undecided)
-                except asyncio.CancelledError:
-                    await _interrupted(writer, work)
-                    raise
-                finally:
-                    for one in undecided:
-                        await self.permissions.abandon(one)
+        async def play(writer: BlockWriter, presence: WriterPresence) -> None:
+            try:
+                if before is not None:
+                    presence.wait_at(prompt)
+                if await _may_begin(writer, prompt, before, asker):
+                    principal = writer.actor.principal
+                    role = self._kernel.members.role_of(principal)
+                    if not role.may(Permission.WRITE):
+                        await self._refuse(context, prompt, principal, role)
+                        return
+                    work.waiting = False
+                    await self._play(work, writer, presence, asker, undecided)
+            finally:
+                for one in undecided:
+                    await self.permissions.abandon(one)
 
-        self._start(context, work, asker, play(), f"turn of {model}")
+        self._start(context, work, asker, self._let_write(context, work, play), f"turn of {model}")
         return work
 
-    @asynccontextmanager
-    async def _writing(
-        self, context: Context, model: str, work: Job
-    ) -> AsyncIterator[tuple[BlockWriter, WriterPresence]]:
-        """Let a model write in a context."""
-        principal = await self.principal(model)
+    async def _let_write(
+        self,
+        context: Context,
+        work: Job,
+        write: Callable[[BlockWriter, WriterPresence], Awaitable[None]],
+    ) -> None:
+        """Let a model write in a context; what it leaves open is marked if it is stopped."""
+        principal = await self.principal(work.model or "")
         work.username = principal.username
         actor = self._kernel.open_session(principal, VIA_TURN)
         work.session = actor.session
         self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
         presence = WriterPresence(context, actor, self._kernel.ids.client_id())
+        writer = BlockWriter(self._kernel, context, actor)
         try:
-            yield BlockWriter(self._kernel, context, actor), presence
+            await write(writer, presence)
+        except asyncio.CancelledError:
+            await _interrupted(writer, work)
+            raise
         finally:
             presence.leave()
             await self._kernel.close_session(actor)
@@ -381,32 +382,22 @@ class TurnRunner:
     def start_writing(
         self,
         context: Context,
-        model: AnsweringModel,
+        model: str,
         sender: Actor,
-        write: Callable[
-            [AnsweringModel, BlockWriter, BlockWriter, WriterPresence], Awaitable[None]
-        ],
+        write: Callable[[Actor, BlockWriter, WriterPresence], Awaitable[None]],
     ) -> Job:
         """Let a model write something that is no answer.
 
         Args:
             sender: who has asked for it; when they have to go, it is stopped.
-            write: gets a writer for whoever has asked, and one for the model. It is cancelled to
-                stop it; what the first one has open is marked as interrupted then.
+            write: is called with the session of whoever has asked, and is cancelled to stop it.
         """
-        asker = Asker(self._kernel, sender, Permission.WRITE)
-        work = Job(context.id, model.name, model=model.name)
-
-        async def run() -> None:
-            async with self._writing(context, model.name, work) as (writer, presence):
-                asked = BlockWriter(self._kernel, context, asker.session)
-                try:
-                    await write(model, asked, writer, presence)
-                except asyncio.CancelledError:
-                    await _interrupted(asked, work)
-                    raise
-
-        self._start(context, work, asker, run(), f"writing of {model.name}")
+        work, asker = (
+            Job(context.id, model, model=model),
+            Asker(self._kernel, sender, Permission.WRITE),
+        )
+        doing = self._let_write(context, work, partial(write, asker.session))
+        self._start(context, work, asker, doing, f"writing of {model}")
         self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
         return work
 
