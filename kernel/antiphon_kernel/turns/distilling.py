@@ -101,7 +101,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
             f"Nothing of context {source.label} can be summed up: it has no text.", field="source"
         )
     names = {item.block.id: source.block_name(item.block.id) for item in items}
-    kernel, actor, runner = call.kernel, call.actor, runner_of(call.kernel)
+    kernel, actor = call.kernel, call.actor
     who, now, version = actor.principal, kernel.clock.now_ms(), source.seq
     origin = DriftOrigin(
         kernel.ids.uuid7(),
@@ -116,6 +116,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     if params.model is None:
         changes = Changes("\n\n".join(quote_turns(items, _QUOTED, names)))
     else:
+        runner = runner_of(kernel)
         runner.models.check_known(params.model)
         model = await runner.model(params.model)
     await source.wait_persisted()
@@ -127,7 +128,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     if model is None:
         made.announce(actor)
     else:
-        job = runner.start_writing(target, model.name, actor, partial(made.write, model))
+        job = runner_of(kernel).start_writing(target, model.name, actor, partial(made.write, model))
         await asyncio.wait({job.task})
     return DeliveredResult.of(kernel, replace(written.row, outcome=made.outcome))
 

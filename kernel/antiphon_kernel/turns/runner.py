@@ -22,7 +22,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
-from antiphon_kernel.turns.drift_waking import ModelDrift, may_wake, person_wrote
+from antiphon_kernel.turns.drift_waking import may_wake, person_wrote
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
 from antiphon_kernel.turns.permission import PermissionDesk
@@ -37,7 +37,7 @@ from antiphon_kernel.turns.turn import (
 )
 from antiphon_kernel.types import block_metadata
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.drift import drift_origin
+from antiphon_kernel.types.drift import drift_id
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
@@ -519,46 +519,38 @@ class TurnRunner:
                 return principal
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
-    def _submitted(self, submission: Submission) -> None:
-        sent = submission
+    def _submitted(self, sent: Submission | DeliveredDrift) -> None:
         for model in self._addressed(sent.context, sent.text):
             self.start_turn(sent.context, model, sent.block, sent.actor)
 
     def _drifted(self, drift: DeliveredDrift) -> None:
-        if not drift.wakes:
-            return
-        if drift.actor.principal.kind is not PrincipalKind.MODEL:
-            self._wake(drift, drift.actor)
-        else:
+        if drift.wakes and drift.actor.principal.kind is PrincipalKind.MODEL:
             self._begin(self._wake_for_model(drift), "waking for a drift")
-
-    def _wake(self, drift: DeliveredDrift, sender: Actor) -> None:
-        for model in self._addressed(drift.context, drift.text):
-            self.start_turn(drift.context, model, drift.block, sender)
+        elif drift.wakes:
+            self._submitted(drift)
 
     async def _wake_for_model(self, drift: DeliveredDrift) -> None:
         """Start turns for whoever asked the model that has made a drift, if it may wake others."""
-        kernel, target = self._kernel, drift.context
-        origin = drift_origin(target.document.header(drift.block).metadata)
-        assert origin is not None
-        turn = next((one for one in self._works if one.session == drift.actor.session), None)
-        sender = drift.actor
+        kernel, target, sender = self._kernel, drift.context, drift.actor
+        row = kernel.drifts[drift_id(target.document.header(drift.block).metadata) or ""]
+        from_context = kernel.contexts.of_number(row.source).id
+        turn = next((one.turn for one in self._works if one.session == sender.session), None)
         if turn is not None:
             # What it sets off is known by the context that it answers in.
-            if turn.turn is None or turn.context != origin.context:
+            if turn.writer.context.id != from_context:
                 return
-            sender = turn.turn.asker.session
-        source = await kernel.context(origin.context)
-        rows = [row for row in kernel.drifts.rows() if row.seq]
-        before = [
-            ModelDrift(row.time, kernel.contexts.of_number(row.source).id, where.id)
-            for row in rows
-            if kernel.members.find(row.principal).kind is PrincipalKind.MODEL
-            for where in [kernel.contexts.of_number(row.target)]
-        ]
+            sender = turn.asker.session
+        source = await kernel.context(from_context)
         wrote = max(person_wrote(source.document), person_wrote(target.document))
-        if may_wake(source.id, target.id, before, wrote):
-            self._wake(drift, sender)
+        later = [
+            one
+            for one in kernel.drifts.rows()
+            if one.seq
+            and one.time >= wrote
+            and kernel.members.find(one.principal).kind is PrincipalKind.MODEL
+        ]
+        if may_wake(row, later):
+            self._submitted(replace(drift, actor=sender))
 
     async def _autostart(self) -> None:
         context = await self._kernel.context()
