@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -202,7 +201,7 @@ def extract(items: Sequence[LayoutItem], plan: CompactionPlan) -> str | None:
         merged = head_and_tail(said, min(left // 2, MAX_SUMMARY // 2))
         left -= estimate_text(merged)
     hidden = [item for item in items[: plan.cut] if item.type is not ItemType.SUMMARY]
-    turns = quote_turns(hidden, min(left, MAX_SUMMARY))
+    turns = quote_turns(hidden, min(left, MAX_SUMMARY), {})
     while True:
         parts = (OPENING, merged, *turns, quoted)
         text = "\n\n".join(part for part in parts if part)
@@ -223,14 +222,12 @@ def previous_summary(items: Sequence[LayoutItem]) -> LayoutItem | None:
     return items[0] if items and items[0].type is ItemType.SUMMARY else None
 
 
-def quote_turns(
-    items: Iterable[LayoutItem], room: int, names: Mapping[str, str] = MappingProxyType({})
-) -> list[str]:
+def quote_turns(items: Iterable[LayoutItem], room: int, names: Mapping[str, str]) -> list[str]:
     """Return sections of the latest turns for which there is room, the newest with most.
 
     Args:
         room: in tokens.
-        names: of blocks, by id; with them a section ends with the blocks that it is about.
+        names: of the blocks, by id, with which a section ends if there are any.
     """
     turns: dict[str, list[LayoutItem]] = {}
     for item in items:
@@ -295,9 +292,8 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail, names: Mapping[str, st
     if counts:
         called = (f"{tool} x{count}" for tool, count in counts.items())
         lines.append(f"- calls: {', '.join(called)}")
-    about = [item.block.id for item in turn if item.type is not ItemType.TOOL_RESULT]
-    if named := [names[block] for block in about if block in names]:
-        lines.append(f"[{', '.join(named)}]")
+    if names:
+        lines.append(f"[{', '.join(names[item.block.id] for item in turn)}]")
     return "\n".join(lines)
 
 

@@ -132,8 +132,7 @@ def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
     text = _MARK.sub(r"\\\g<0>", block.text.rstrip("\n"))
     if block.is_drift:
         text = shortened(text, item.path) if block.kind == BlockKind.TOOL_RESULT else text
-        said = [f"[DRIFT] {block_title(block)}", f"[path: {item.path}]", *_file_tags(block)]
-        return ["\n".join([*said, text]).rstrip()]
+        return [f"[DRIFT] {block_title(block)}\n[path: {item.path}]\n{text}".rstrip()]
     match item.type:
         case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION:
             return [f"[{reader.speaker(block)} say]: {text}"]
@@ -175,19 +174,12 @@ def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
     lines.append(f"[path: {item.path}]")
     lines.append(f"[physical_path: {item.turn}/attachments/{str(item.path).partition('/')[2]}]")
     head = "\n".join(lines)
-    if tags := _file_tags(block):
-        return [head, *tags]
+    if block.media_type is not None and not is_text_type(block.media_type):
+        # As many characters as the bytes have in base64, without its padding.
+        size = -(-(block.blob_bytes or 0) * 4 // 3)
+        tag = "image" if block.media_type.startswith("image/") else "document"
+        return [head, f"<{tag} media_type={block.media_type} b64_len={size}>"]
     return [head, text] if text else [head]
-
-
-def _file_tags(block: LayoutBlock) -> list[str]:
-    """Return what stands for the image or document that a block holds, if it holds one."""
-    if block.media_type is None or is_text_type(block.media_type):
-        return []
-    # As many characters as the bytes have in base64, without its padding.
-    size = -(-(block.blob_bytes or 0) * 4 // 3)
-    tag = "image" if block.media_type.startswith("image/") else "document"
-    return [f"<{tag} media_type={block.media_type} b64_len={size}>"]
 
 
 def drift_text(block: LayoutBlock) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -16,14 +17,9 @@ from antiphon_kernel.contexts import Context, WriterPresence
 from antiphon_kernel.contexts.lineage import Changes, TakenBlocks, write_drift
 from antiphon_kernel.conversation import current_layout
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
-from antiphon_kernel.layout import LayoutItem, ModelRequest, visible
-from antiphon_kernel.layout.distillation import (
-    INSTRUCTIONS,
-    distilled_items,
-    name_blocks,
-    numbered_text,
-)
-from antiphon_kernel.layout.summary import quote_turns
+from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible
+from antiphon_kernel.layout.summary import head_and_tail, quote_turns
+from antiphon_kernel.layout.text_forms import block_title
 from antiphon_kernel.messages import TextBlock, UserMessage, estimate_text
 from antiphon_kernel.providers import (
     ModelPrompt,
@@ -45,6 +41,7 @@ from antiphon_kernel.tools.drift import (
     lineage_of,
     wakes,
 )
+from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.turns.runner import runner_of
@@ -56,6 +53,12 @@ from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
+INSTRUCTIONS: Final = """\
+You sum up numbered blocks of a conversation for people and models who go on with the work in
+another one. Keep what was found, decided and left open; names, paths, numbers and commands stay as
+they are. Write short paragraphs without headings, and nothing else. End each paragraph with the
+numbers of the blocks that it rests on, in brackets: [2, 5]"""
+
 _QUOTED: Final = 4_000
 """Most tokens of a summary that quotes."""
 
@@ -64,6 +67,12 @@ _WINDOW: Final = 32_000
 
 _FILLED: Final = 0.9
 """Part of a model's room that is used, since tokens are estimated."""
+
+_SHORT: Final = 16
+"""Tokens up to which a block is not shortened."""
+
+_NUMBERS: Final = re.compile(r"(?<!\w)\[(\d+(?:, *\d+)*)\](?=[\[\]\d, ]*\.?$)", re.MULTILINE)
+"""Numbers of blocks at the end of a line."""
 
 _log = logging.getLogger(__name__)
 
@@ -94,8 +103,14 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     check_open(target.row)
     named = {await block_in(call, source, one) for one in params.blocks or ()}
     layout = await current_layout(source)
-    read = (item for item in layout.items if item.block.id in named)
-    items = distilled_items(read if named else visible(layout).items)
+    items = [
+        item
+        for item in (layout if named else visible(layout)).items
+        if item.is_block
+        and (item.block.id in named or not named)
+        and item.type not in (ItemType.THINKING, ItemType.ASSISTANT_ERROR)
+        and (item.block.text.strip() or item.block.is_drift)
+    ]
     if not items:
         raise invalid_params(
             f"Nothing of context {source.label} can be summed up: it has no text.", field="source"
@@ -128,7 +143,9 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     if model is None:
         made.announce(actor)
     else:
-        job = runner_of(kernel).start_writing(target, model.name, actor, partial(made.write, model))
+        asker = Asker(kernel, actor, Permission.WRITE)
+        write = partial(made.write, model, asker.session)
+        job = runner_of(kernel).start_writing(target, model.name, asker, write)
         await asyncio.wait({job.task})
     return DeliveredResult.of(kernel, replace(written.row, outcome=made.outcome))
 
@@ -210,3 +227,30 @@ class Distillation:
         self.kernel.drifted.notify(
             DeliveredDrift(self.context, self.block, text, actor, self.wakes)
         )
+
+
+def numbered_text(items: Sequence[LayoutItem], room: int) -> str:
+    """Return items by number from 1, the longest shortened until all have room.
+
+    Args:
+        room: in tokens.
+    """
+    texts = [item.block.text.strip() for item in items]
+    titles = [f"[{number}] {block_title(item.block)}:" for number, item in enumerate(items, 1)]
+    sizes, left = list(map(estimate_text, texts)), room - estimate_text("\n\n".join(titles))
+    most = max(sizes)
+    while most > _SHORT and sum(min(size, most) for size in sizes) > left:
+        most = most * 9 // 10
+    shown = (head_and_tail(text, max(most, _SHORT)) for text in texts)
+    return "\n\n".join(f"{title}\n{text}" for title, text in zip(titles, shown, strict=True))
+
+
+def name_blocks(text: str, names: Sequence[str]) -> str:
+    """Return a text with the names of blocks in the place of their numbers, which begin with 1."""
+    known = {str(number): name for number, name in enumerate(names, 1)}
+
+    def named(found: re.Match[str]) -> str:
+        numbers = re.split(", *", found[1])
+        return f"[{', '.join(known.get(one, one) for one in numbers)}]"
+
+    return _NUMBERS.sub(named, text)

@@ -55,6 +55,9 @@ AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
 
 
+_Write = Callable[[BlockWriter, WriterPresence], Awaitable[None]]
+
+
 @dataclass(eq=False, slots=True)
 class Job:
     """A turn or a command, from being asked for to its end."""
@@ -356,12 +359,7 @@ class TurnRunner:
         self._start(context, work, asker, self._let_write(context, work, play), f"turn of {model}")
         return work
 
-    async def _let_write(
-        self,
-        context: Context,
-        work: Job,
-        write: Callable[[BlockWriter, WriterPresence], Awaitable[None]],
-    ) -> None:
+    async def _let_write(self, context: Context, work: Job, write: _Write) -> None:
         """Let a model write in a context; what it leaves open is marked if it is stopped."""
         principal = await self.principal(work.model or "")
         work.username = principal.username
@@ -379,24 +377,15 @@ class TurnRunner:
             presence.leave()
             await self._kernel.close_session(actor)
 
-    def start_writing(
-        self,
-        context: Context,
-        model: str,
-        sender: Actor,
-        write: Callable[[Actor, BlockWriter, WriterPresence], Awaitable[None]],
-    ) -> Job:
+    def start_writing(self, context: Context, model: str, asker: Asker, write: _Write) -> Job:
         """Let a model write something that is no answer.
 
         Args:
-            sender: who has asked for it; when they have to go, it is stopped.
-            write: is called with the session of whoever has asked, and is cancelled to stop it.
+            asker: who has asked for it; when they have to go, it is stopped.
+            write: is cancelled to stop it.
         """
-        work, asker = (
-            Job(context.id, model, model=model),
-            Asker(self._kernel, sender, Permission.WRITE),
-        )
-        doing = self._let_write(context, work, partial(write, asker.session))
+        work = Job(context.id, model, model=model)
+        doing = self._let_write(context, work, write)
         self._start(context, work, asker, doing, f"writing of {model}")
         self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
         return work

@@ -5,26 +5,21 @@ from __future__ import annotations
 import pytest
 
 from antiphon_kernel.layout import LayoutItem, arrange, visible
-from antiphon_kernel.layout.distillation import (
-    distilled_items,
-    name_blocks,
-    numbered_text,
-)
 from antiphon_kernel.layout.summary import quote_turns
 from antiphon_kernel.messages import estimate_text
+from antiphon_kernel.turns.distilling import name_blocks, numbered_text
 from tests.kernel.layout.written import AMY, OPUS, Writing
 
 NAMES = ("tidy.amy.1", "tidy.opus.2", "tidy.opus.3")
 
 
 def items_of(writing: Writing) -> list[LayoutItem]:
-    return distilled_items(visible(arrange(writing.blocks)).items)
+    return [item for item in visible(arrange(writing.blocks)).items if item.is_block]
 
 
 def said(long: str = "") -> Writing:
     writing = Writing()
     prompt = writing.user("Why does it fail?")
-    writing.think(prompt, "Hm")
     writing.result(writing.call(prompt), f"E: no file{long}\n")
     writing.say(prompt, "A file is missing.")
     return writing
@@ -67,6 +62,6 @@ def test_quote_turns_with_the_names_of_their_blocks() -> None:
     names = {item.block.id: f"tidy.{number}" for number, item in enumerate(items, 1)}
     first, second = quote_turns(items, 1_000, names)
     assert first.startswith("- amy: Why does it fail?\n- shell ")
-    assert first.endswith("- opus: A file is missing.\n[tidy.1, tidy.2, tidy.4]")
+    assert first.endswith("- opus: A file is missing.\n[tidy.1, tidy.2, tidy.3, tidy.4]")
     assert second == "- amy: Thanks\n- opus: Well\n[tidy.5, tidy.6]"
     assert quote_turns(items, 40, names)[-1] == second
