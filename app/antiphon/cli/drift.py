@@ -101,7 +101,7 @@ def drift_rows(found: Mapping[str, Any]) -> Iterator[str]:
     for one in found.get("changes", ()):
         yield from unified_diff(one["before"], one["after"], one["name"]).splitlines()
         for place in one["conflicts"]:
-            yield f"conflict {place['number']}:"
+            yield f"conflict {place['number']} in {one['name']}:"
             for side in ("base", "ours", "theirs"):
                 yield from (f"  {side}: {line}" for line in place[side].splitlines() or [""])
     for one in found.get("offers", ()):
