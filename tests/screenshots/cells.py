@@ -27,6 +27,7 @@ from antiphon.screens.action_scope import PRIVATE
 from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.merge_page import MergeModal
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.settings import Settings
@@ -110,6 +111,43 @@ DIFF: Final = {
 
 FILE: Final = 'def sing(verse: int) -> str:\n    return f"verse {verse}"\n'
 ORIGIN: Final = DriftOrigin("d", "b" * 32, "notes", 12, "ben")
+
+
+OURS: Final = "Begin with the journal.\nThen comes the app.\n"
+THEIRS: Final = OURS.replace("journal", "codec").replace("app", "kernel")
+MERGE: Final[dict[str, Any]] = {
+    "source_label": "tidy",
+    "target_label": "default",
+    "conflicts": 1,
+    "offers": [],
+    "changes": [
+        {
+            "block_id": "b",
+            "name": "default.aria.2",
+            "source_block": "s",
+            "before": OURS,
+            "after": OURS.replace("app", "kernel"),
+            "conflicts": [
+                {
+                    "number": 0,
+                    "start": 0,
+                    "end": 23,
+                    "base": "Begin anywhere.",
+                    "ours": OURS[:23],
+                    "theirs": THEIRS[:21],
+                }
+            ],
+        },
+        {
+            "block_id": "c",
+            "name": "default.amy.3",
+            "source_block": "t",
+            "before": MARKDOWN,
+            "after": MARKDOWN.replace("second", "*last*"),
+            "conflicts": [],
+        },
+    ],
+}
 
 
 class StillCells(CellModel):
@@ -361,6 +399,12 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     await app.push_screen(HistoryModal(history(answer), answer))
     await until(lambda: any("verses." in row.text for row in terminal_rows(app)), "the version")
     yield "history"
+
+    await app.push_screen(MergeModal(MERGE, {"s": THEIRS}))
+    yield "conflict"
+
+    await pilot.press("t", "n")
+    yield "change"
 
 
 def history(block: str) -> HistorySource:

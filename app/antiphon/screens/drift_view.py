@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from antiphon.actions import Mode
@@ -29,6 +30,9 @@ _PATH: Final = "File for a text that is no diff, as in docs/a.md or a.md:10-20"
 _MESSAGE: Final = "Message of a git commit; without one there is none"
 _LONGEST: Final = 1_000
 
+_ARRIVING_SECONDS: Final = 1.0
+"""How long after another context was opened something is said of it."""
+
 
 class DriftView(Controller):
     """Lets the person bring work to another context or back, and tells of what has come."""
@@ -38,8 +42,7 @@ class DriftView(Controller):
         self._contexts = contexts
         self._arranger = arranger
         self._versions: Mapping[str, int] = {}
-        self._known: set[str] | None = None
-        """Drifts that the person was told of, or that were there before."""
+        """Of other contexts, as they were looked at last."""
 
     @property
     def _here(self) -> str:
@@ -75,7 +78,10 @@ class DriftView(Controller):
 
     async def _move(self, way: str, source: str, does: str, about: Mapping[str, Any]) -> None:
         """Let the person tick cells, at first the chosen one or the last answer, and move them."""
-        page = await self._scope.call("context.page", {"context": source}, "Not listed")
+        is_chosen = source == self._here and self._scope.mode is Mode.NAVIGATE
+        chosen = self._cells.focused_cell if is_chosen else None
+        place = {"context": source} | ({"around": chosen} if chosen is not None else {})
+        page = await self._scope.call("context.page", place, "Not listed")
         cells, answer = dict[str, ListedCell](), list[str]()
         for one in page["blocks"] if page is not None else ():
             block, parent = one["block_id"], one.get("parent_id")
@@ -89,8 +95,7 @@ class DriftView(Controller):
         if not cells:
             self._hint("There is no cell to take.")
             return
-        chosen = self._cells.focused_cell if self._scope.mode is Mode.NAVIGATE else None
-        ticked = [chosen] if source == self._here and chosen in cells else answer
+        ticked = [chosen] if chosen in cells else answer
         told = await self._cells.app.push_screen_wait(CellsModal(does, cells, ticked))
         if told is not None:
             await self._send(way, {**about, **told})
@@ -124,6 +129,9 @@ class DriftView(Controller):
         merged = None if told is None else await self._send("merge", {**about, **told})
         if merged is not None and merged["target_context"] != here:
             self._scope.open_context(merged["target_context"], merged["block_id"])
+            # Said on the screen that is there by then.
+            words = "This is what the merge has brought · <key:undo> takes it back"
+            self._cells.app.set_timer(_ARRIVING_SECONDS, partial(self._hint, words))
 
     async def distill(self) -> None:
         """Have a summary written of a context into this one."""
@@ -165,17 +173,13 @@ class DriftView(Controller):
         return self._contexts.label_of(context or "") or "its source"
 
     async def _other(self, title: str, *more: PickerEntry) -> str | None:
-        """Let the person choose another context: its source and its forks come first."""
+        """Let the person choose another context."""
         await self._contexts.refresh()
-        source = next((one.source for one in self._contexts.all if one.id == self._here), None)
-        others = sorted(
-            self._contexts.others, key=lambda one: one.id != source and one.source != self._here
-        )
-        entries = [PickerEntry(one.id, one.label, one.drifted) for one in others]
-        return await choose(self._cells.app, title, [*more, *entries])
+        others = [PickerEntry(one.id, one.label, one.drifted) for one in self._contexts.others]
+        return await choose(self._cells.app, title, [*more, *others])
 
     async def _call(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return await self._scope.call(f"drift.{way}", params, f"No {way}")
+        return await self._scope.call(f"drift.{way}", params, "Not done")
 
     async def _send(self, way: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Have something brought over, and say what has become of it; None if refused."""
@@ -205,21 +209,23 @@ class DriftView(Controller):
                 self._hint(f"{words} · in {self._scope.name(block)}")
 
     def contexts_changed(self) -> None:
-        """Look for what has come to other contexts, if they have changed."""
-        versions = {one.id: one.version for one in self._contexts.others}
-        if versions != self._versions and self._scope.file is None:
-            self._versions = versions
-            self._scope.host.run_one_of("drifts", self._tell_of_others)
+        """Look for what has come to other contexts that have changed."""
+        before, others = self._versions, self._contexts.others
+        self._versions = {one.id: one.version for one in others}
+        for one in others:
+            seen = before.get(one.id, one.version)
+            if one.unread and one.version > seen and self._scope.file is None:
+                self._scope.host.run_in_background(partial(self._tell_of, one.id, seen))
 
-    async def _tell_of_others(self) -> None:
+    async def _tell_of(self, context: str, seen: int) -> None:
+        """Say from where something has come to a context since it had a version."""
         try:
-            found = (await self._session.call("drift.list", {}))["drifts"]
+            found = (await self._session.call("drift.list", {"context": context}))["drifts"]
         except AntiphonError:  # which is told where the person asks for something
             return
-        known, self._known = self._known, {one["drift_id"] for one in found}
         mine = self._session.me and self._session.me.username
-        for one in found if known is not None else ():
-            is_new = one["drift_id"] not in (known or ()) and one["username"] != mine
-            if is_new and one["target_context"] != self._here and one["state"] == "delivered":
+        for one in found:
+            is_new = one["target_context"] == context and one.get("context_version", 0) > seen
+            if is_new and one["username"] != mine and one["state"] == "delivered":
                 words = f"{one['kind']} from {one['source_label']} by {one['username']}"
                 self._hint(displayable_in_a_row(f"⇢ {one['target_label']}: {words}"))

@@ -151,9 +151,10 @@ class EditUndo(Controller):
                 self._hint("There is nothing to redo here.")
             return
         self._source.ink.flash(block)
-        if theirs is not None and theirs[0] == block:
+        # A drift that was taken back is hidden: a cell beside it has the focus.
+        if theirs is not None and (theirs[0] == block or self._source.is_hidden(theirs[0])):
             name, _ = self._source.name(theirs[1])
-            await self._redo_text(block, principal=theirs[1], name=name)
+            await self._redo_text(theirs[0], principal=theirs[1], name=name)
         elif not await self._arranger.redo(block):
             await self._redo_text(block, self._scope.place(block))
 

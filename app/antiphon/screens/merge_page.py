@@ -44,6 +44,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         Binding("space", "tick", show=False, priority=True),
         Binding("c", "conclude", show=False),
         Binding("enter", "merge", show=False, priority=True),
+        Binding("escape,q,ctrl+c", "leave", show=False, priority=True),
     ]
 
     def __init__(self, preview: Mapping[str, Any], texts: Mapping[str, str]) -> None:
@@ -59,7 +60,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         self._decided: dict[int, Mapping[str, str]] = {}
         """Of each conflict, by its number: a side, or the text that stands there."""
         self._taken = {one["source_block"]: True for one in preview["offers"]}
-        self._concludes = False
+        self._concludes = self._is_leaving = False
 
     # What is decided
 
@@ -80,7 +81,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         number = conflict["number"]
         text = _text_of(conflict, self._decided.get(number, {"side": "both"}))
         written = await self.app.push_screen_wait(EditModal(text))
-        if written is not None:
+        if written != text:
             self._decided[number] = {"text": written}
             self._page.reload()
 
@@ -95,6 +96,14 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
     def action_conclude(self) -> None:
         self._concludes = not self._concludes
         self._page.reload()
+
+    def action_leave(self) -> None:
+        """Leave; what was written is not lost by one key."""
+        if self._is_leaving or not any("text" in one for one in self._decided.values()):
+            self.dismiss(None)
+        else:
+            self._is_leaving = True
+            self.hint("What you have written here is lost then: Esc leaves all the same.")
 
     def action_merge(self) -> None:
         for at, (_, conflict) in enumerate(self._steps):
@@ -122,7 +131,8 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         rows = [[StatusSpan(name, theme.heading_2), StatusSpan(place, theme.dim)]]
         if (is_taken := self._taken.get(step["source_block"])) is not None:
             sign = "☑ comes along" if is_taken else "☐ stays in the fork"
-            words = f" · new, by {step['username']} · {count_of(step['tokens'], 'token')}"
+            what = f"new {step['kind'].replace('_', ' ')} by {step['username']}"
+            words = f" · {what} · {count_of(step['tokens'], 'token')}"
             rows += [[StatusSpan(sign, theme.unread), StatusSpan(words, theme.dim)], []]
             return [*rows, *marked_rows(step["text"], (), width, theme)]
         state = ("✓ only the fork has changed this", theme.status_done)
@@ -168,19 +178,18 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         return text, places
 
 
-class EditModal(HintingModal[str | None]):
+class EditModal(HintingModal[str]):
     """A text to write; returns it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "take", show=False, priority=True),
-        Binding("escape,ctrl+c", "dismiss(None)", show=False, priority=True),
+        Binding("escape,ctrl+s,ctrl+c", "take", show=False, priority=True),
     ]
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self._area = TextArea(text, compact=True)
         self._area.cursor_blink = False
-        self.shown = (self._area, KeyLines((("Ctrl+S", "take it"), ("Esc", "leave it"))))
+        self.shown = (self._area, KeyLines((("Esc", "take what stands here"),)))
 
     def action_take(self) -> None:
         self.dismiss(self._area.text)

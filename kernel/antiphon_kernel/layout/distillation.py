@@ -51,20 +51,21 @@ def numbered_text(items: Sequence[LayoutItem], room: int) -> str:
         room: in tokens.
     """
     texts = [item.block.text.strip() for item in items]
+    blocks = enumerate((item.block for item in items), 1)
+    titles = [
+        f"[{n}] {drift_title(one) if one.is_drift else part_title(one)}:" for n, one in blocks
+    ]
     sizes = sorted(map(estimate_text, texts))
-    left, most = room, room
+    left = room - estimate_text("\n\n".join(titles))
+    most = left
     for index, size in enumerate(sizes):
         most = left // (len(sizes) - index)
         if size > most:
             break
         left -= size
         most = size
-    shown: list[str] = []
-    for number, (item, text) in enumerate(zip(items, texts, strict=True), 1):
-        block = item.block
-        title = drift_title(block) if block.is_drift else part_title(block)
-        shown.append(f"[{number}] {title}:\n{head_and_tail(text, max(most, _SHORT))}")
-    return "\n\n".join(shown)
+    shown = (head_and_tail(text, max(most, _SHORT)) for text in texts)
+    return "\n\n".join(f"{title}\n{text}" for title, text in zip(titles, shown, strict=True))
 
 
 def name_blocks(text: str, names: Sequence[str]) -> tuple[str, list[int]]:

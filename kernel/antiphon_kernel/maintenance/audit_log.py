@@ -27,6 +27,7 @@ from antiphon_kernel.storage import (
     open_to_read,
 )
 from antiphon_kernel.types.clock import iso_time, moment_of
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, CallPermission
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote, truncate
@@ -177,7 +178,8 @@ def _commands(
 ) -> Iterable[AuditEvent]:
     for block in document.block_ids():
         header = document.header(block)
-        if header.kind == BlockKind.TOOL_CALL and header.permission not in _NOT_RUN:
+        is_call = header.kind == BlockKind.TOOL_CALL and not is_drifted(header.metadata)
+        if is_call and header.permission not in _NOT_RUN:
             try:
                 time = moment_of(header.created)
             except ValueError:

@@ -188,7 +188,7 @@ class JournalReader:
         after: int = 0,
         upto: int = LAST_SEQ,
         limit: int = -1,
-        block: int | None = None,
+        blocks: Collection[int] | None = None,
         seqs: Collection[int] | None = None,
     ) -> list[StoredOp]:
         """Committed transactions behind `after`, in order.
@@ -196,14 +196,17 @@ class JournalReader:
         Args:
             upto: the last `seq` wanted.
             limit: how many at most; -1 for all.
-            block: number of the block that they must have touched.
+            blocks: numbers of the blocks one of which they must have touched; None for any.
             seqs: those that are wanted; None for all.
         """
         where = "o.id BETWEEN ? AND ?"
         values: list[object] = [op_id(context.number, after + 1), op_id(context.number, upto)]
-        if block is not None:
-            where += " AND instr(' ' || o.touched, ?)"
-            values.append(f" {block}:")
+        if blocks is not None:  # of what touched several, it is quicker to look at the versions
+            where += (
+                " AND (instr(o.blocks, ' ') OR"
+                " CAST(o.touched AS INTEGER) IN (SELECT value FROM json_each(?)))"
+            )
+            values.append(json.dumps([*blocks]))
         if seqs is not None:
             where += " AND o.id IN (SELECT value FROM json_each(?))"
             values.append(json.dumps([op_id(context.number, seq) for seq in seqs]))
@@ -221,8 +224,9 @@ class JournalReader:
             except ValueError as error:
                 raise _unreadable(context, seq, error) from error
             versions = _versions(context, seq, touched)
-            op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
-            found.append(op)
+            if blocks is None or not versions.keys().isdisjoint(blocks):
+                about = seq, time, principal, operation, versions
+                found.append(StoredOp(*about, bytes(changes), unit, revived))
         return found
 
     async def last_seq(self, context: ContextRow) -> int:

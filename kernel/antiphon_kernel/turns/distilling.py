@@ -48,7 +48,6 @@ from antiphon_kernel.tools.drift import (
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.turns.runner import runner_of
-from antiphon_kernel.turns.turn import delay_before
 from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import DriftKind, Status
@@ -59,9 +58,6 @@ from antiphon_kernel.types.roles import Permission
 
 _QUOTED: Final = 4_000
 """Most tokens of a summary that quotes."""
-
-_ANSWER: Final = 8_192
-"""Most tokens that a model may write."""
 
 _WINDOW: Final = 32_000
 """Tokens that a model is given if its limits are not known."""
@@ -208,39 +204,33 @@ class Distillation:
         self, model: AnsweringModel, writer: BlockWriter, block: str, asker: str
     ) -> str | None:
         """Write what the model says into the block; return why it is not all, if it is not."""
-        room, answer = _limits(model)
-        text = numbered_text(self.items, room)
+        context, principal = self.target, writer.actor.principal.id
+        reader = await runner_of(self.kernel).reader(context, model, principal)
+        instructions, factor = estimate_text(INSTRUCTIONS), model.calibration.factor
+        room = (reader.budget or _WINDOW) / factor - instructions
+        text = numbered_text(self.items, int(room * _FILLED))
         conversation = ModelRequest((UserMessage((TextBlock(text),)),))
+        estimate = int(factor * (instructions + estimate_text(text)))
+        answer = reader.answer_tokens(estimate)
         prompt = ModelPrompt(conversation, INSTRUCTIONS, max_tokens=answer)
 
         async def read() -> ModelPrompt:
             return prompt
 
-        request, context, attempts = RoundRequest(self.target.id, 0, read), self.target, 0
-        while True:
-            error: ProviderError | None = None
-            async with aclosing(model.provider.stream(request)) as events:
-                async for event in events:
-                    if isinstance(event, TextDelta):
-                        await writer.append(block, replace_half_characters(event.text))
-                    elif isinstance(event, Usage):
-                        config = model.config
-                        used = TokenUsage.of(event, config.price if config is not None else None)
+        async with aclosing(model.provider.stream(RoundRequest(context.id, 0, read))) as events:
+            async for event in events:
+                match event:
+                    case TextDelta(text):
+                        await writer.append(block, replace_half_characters(text))
+                    case Usage():
+                        price = model.config.price if model.config is not None else None
+                        used = TokenUsage.of(event, price)
                         writer.describe(block, metadata={USAGE: used.as_json()})
-                        by = writer.actor.principal.id
-                        await self.kernel.usage.add(context.id, by, asker, used)
-                    elif isinstance(event, ProviderError):
-                        error = event
-                        break
-            context.appends.flush(block)
-            has_text = bool(context.document.length(block))
-            if error is None:
-                return None if has_text else "the model has answered nothing."
-            attempts += 1
-            seconds = delay_before(attempts, error)
-            if has_text or seconds is None:
-                return error.message
-            await asyncio.sleep(seconds)
+                        await self.kernel.usage.add(context.id, principal, asker, used)
+                    case ProviderError(message):
+                        return message
+        context.appends.flush(block)
+        return None if context.document.length(block) else "the model has answered nothing."
 
     def announce(self, actor: Actor) -> None:
         """Let models answer it, if they are to."""
@@ -264,15 +254,3 @@ class Distillation:
         if document.header(row.block).status != Status.DONE and not row.outcome:
             row = replace(row, outcome="It was stopped while it was written.")
         return DeliveredResult.of(self.kernel, row)
-
-
-def _limits(model: AnsweringModel) -> tuple[int, int]:
-    """Return the tokens of blocks that a model is given, and those that it may write."""
-    config = model.config
-    window = config.window if config is not None else None
-    if config is None or window is None:
-        return _WINDOW, _ANSWER
-    most = window.input if window.total is None else min(window.input, window.total)
-    answer = min(config.max_tokens or window.output, _ANSWER, most // 4)
-    room = (most - answer - estimate_text(INSTRUCTIONS)) / model.calibration.factor
-    return int(room * _FILLED), answer

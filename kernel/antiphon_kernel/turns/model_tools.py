@@ -357,7 +357,10 @@ class ModelTools:
                 arguments[key] = f"{self.context.id}/{arguments[key]}"
         if isinstance(blocks := arguments.get("blocks"), list):
             there = arguments.get("source", self.context.id)
-            arguments["blocks"] = [_block_of(there, one) for one in blocks]
+            if any(str(one).startswith(FILE_PREFIX) for one in blocks):
+                raise invalid_params(f"{offer.name} takes blocks of contexts, and found a file.")
+            paths = {one: f"{there}/{one}" for one in blocks if is_path(str(one))}
+            arguments["blocks"] = [paths.get(one, one) for one in blocks]
         if offer.tool == "block.create":
             arguments.setdefault("parent_id", self.prompt)
         elif "context" in tool.params.model_fields:
@@ -514,19 +517,6 @@ class ModelTools:
         """Save what the model has changed, if git is not at work: after that it saves itself."""
         if self._changed and await self.kernel.files.git.operation() is None:
             await self.save_changed()
-
-
-def _block_of(context: str, reference: Any) -> Any:
-    """Return a reference to a block of a context, which a path does not name.
-
-    Raises:
-        AntiphonError: invalid_params for a file of the project.
-    """
-    if not isinstance(reference, str):
-        return reference
-    if reference.startswith(FILE_PREFIX):
-        raise invalid_params(f"{quote(reference)} is a file, and only blocks drift: say its path.")
-    return f"{context}/{reference}" if is_path(reference) else reference
 
 
 _EDITS: Final = ("file.edit", "file.patch")

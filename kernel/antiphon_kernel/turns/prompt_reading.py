@@ -167,8 +167,7 @@ class PromptReader:
         read = ReadPrompt(prompt, reading, version, self.model.calibration)
         if self.window is None:
             return read
-        most = clamp_max_tokens(self._wanted or self.window.output, self.window, read.estimate)
-        return replace(read, prompt=replace(prompt, max_tokens=most))
+        return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
     async def _tail(self, reading: LayoutReading) -> LayoutTail:
         context = self.context
@@ -265,6 +264,12 @@ class PromptReader:
             limit=limit,
             found=found,
         )
+
+    def answer_tokens(self, estimate: int) -> int:
+        """Return the tokens that an answer to a request may have, given those of the request."""
+        if self.window is None:
+            return self._wanted or _DEFAULT_ANSWER
+        return clamp_max_tokens(self._wanted or self.window.output, self.window, estimate)
 
     @property
     def _wanted(self) -> int | None:

@@ -21,6 +21,7 @@ from antiphon_kernel.tools.message import fork_branch
 from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote
@@ -145,7 +146,7 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
         )
     document, header = context.document, context.document.header(block)
     model = await runner.named(header.author)
-    prompt = header.parent
+    prompt = None if is_drifted(header.metadata) else header.parent
     if header.kind == BlockKind.TOOL_RESULT and prompt is not None and prompt in document:
         prompt = document.header(prompt).parent
     if model is None or prompt is None or prompt not in document:

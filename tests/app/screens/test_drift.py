@@ -91,10 +91,17 @@ async def test_header_of_a_drift_folds_all_that_came_and_its_undo_hides_it(
 async def test_drift_of_somebody_else_is_told_here_and_elsewhere(here: World) -> None:
     notes = (await here.call("context.create", label="notes"))["context_id"]
     found, ben = await say(here, "Found it", context=notes), await as_other(here, "ben")
+    await say(here, "before")
     async with opened(here, size=(120, 40)) as there:
         await there.sees("  notes")
         await here.kernel.call(ben, "drift.push", {"to": "default", "blocks": [found]})
-        await there.hint("⇢ from notes · push · ben · in ¶1")
+        await there.hint("⇢ from notes · push · ben · in ¶2")
+        await there.press("up", "g", "j", "U", mode=Mode.NAVIGATE)
+        await there.sees("Take back")
+        await there.press("y")
+        await until(lambda: not there.shows("Found it"), "taken back")
+        await there.press("ctrl+y")
+        await there.sees("Found it")
         copy = there.screen.source.ids()[-1]
         await here.kernel.call(ben, "drift.push", {"to": notes, "blocks": [copy]})
         await there.hint("⇢ notes: push from default by ben")
@@ -129,7 +136,7 @@ async def forked(here: World) -> tuple[str, Any]:
         (("t",), "the codec"),
         (("o",), "the storage"),
         (("b",), None),
-        (("e", "ctrl+k", *"mine", "ctrl+s"), "mine"),
+        (("e", "ctrl+k", *"mine", "escape"), "mine"),
     ],
     ids=lambda one: str(one[0]) if isinstance(one, tuple) else "",
 )
@@ -148,14 +155,17 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.sees("Decide this conflict first.")
     await there.press(*keys[:1])
     if len(keys) > 1:
-        await there.sees("Ctrl+S take it")
+        await there.sees("Esc take what stands here")
         await there.press(*keys[1:])
+        await there.sees("it is written anew")
+        await there.press("escape")
+        await there.sees("What you have written here is lost then")
     await there.sees("✓")
     shown = there.app.screen
     assert isinstance(shown, MergeModal)
     expected = shown._outcome(shown._steps[0][0])[0]  # noqa: SLF001  what the page promises
     await there.press("n", "n", "space")
-    await there.sees("☐ stays in the fork · new, by cleo")
+    await there.sees("☐ stays in the fork · new text by cleo")
     assert there.shows("A failure")
     await there.press("c", "enter")
     await there.hint("In default: 1 cell changed, 1 cell added")

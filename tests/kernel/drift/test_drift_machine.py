@@ -51,18 +51,15 @@ Texts = dict[str, str]
 class Replica:
     """One text in a stock CRDT document."""
 
-    def __init__(self, text: str = "", state: bytes | None = None) -> None:
-        self.doc: Doc[Any] = Doc()
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.doc: Doc[Any] = Doc(client_id=rng.getrandbits(32))
         self._text = self.doc.get("text", type=Text)
-        if state is not None:
-            self.doc.apply_update(state)
-        self.become(text if state is None else str(self._text))
+        self.is_typed_again = False
+        """Whether it has new characters in the place of some that others may have."""
 
     def __str__(self) -> str:
         return str(self._text)
-
-    def copy(self) -> Replica:
-        return Replica(state=self.doc.get_update())
 
     def splice(self, offset: int, deleted: int, inserted: str) -> None:
         """Put new text behind the old, so that it is clear where it is."""
@@ -70,12 +67,17 @@ class Replica:
         del self._text[offset : offset + deleted]
 
     def become(self, text: str) -> None:
+        """Take over how conflicts were resolved."""
         for one in plan_difference(str(self), text):
+            self.is_typed_again |= one.inserted != ""
             self.splice(one.offset, one.deleted, one.inserted)
 
-    def merged(self, other: Replica) -> Replica:
-        found = self.copy()
-        found.doc.apply_update(other.doc.get_update())
+    def merged(self, *others: Replica) -> Replica:
+        """A new one that has all that this one and others have."""
+        found = Replica(self._rng)
+        for one in (self, *others):
+            found.doc.apply_update(one.doc.get_update())
+            found.is_typed_again |= one.is_typed_again
         return found
 
 
@@ -140,8 +142,8 @@ class Machine:
         self.seen: Counter[str] = Counter()
         """How often something of interest has happened."""
         self.done: list[str] = []
-        self.kinds = ["edit"] * 6 + ["create", "fork", "push", "pull", "undo", "redo", "restart"]
-        self.kinds += ["merge"] * 3
+        self.kinds = ["edit"] * 8 + ["merge"] * 4 + ["undo", "redo"] * 2
+        self.kinds += ["create", "fork", "push", "pull", "restart"]
         self.kernel: Kernel
         self._actors: dict[str, Actor]
 
@@ -151,8 +153,9 @@ class Machine:
         await self._open()
         context = await self.kernel.context()
         self.places[context.label] = Place(context.id)
-        for _ in range(3):
+        for _ in range(2):
             await self.create()
+        await self.fork()
 
     async def _open(self) -> None:
         self.kernel = kernel = await self._open_kernel()
@@ -203,13 +206,14 @@ class Machine:
         shown = await self.shown(label)
         if not shown:
             writer = "amy"
-        ends = self.rng.choices((" ", " ", " ", ". ", "\n"), k=self.rng.randint(3, 12))
+        ends = self.rng.choices((" ", " ", " ", ". ", "\n"), k=self.rng.randint(2, 7))
         text = "".join(self.word(writer) + end for end in ends)
         new = {"kind": "text", "role": "user", "content": text, "status": "done"}
         if WRITERS[writer] is MODEL:
             new |= {"role": "model", "parent_id": self.rng.choice([*shown])}
         made = await self._call(writer, "block.create", context=self.places[label].id, **new)
-        self.places[label].replicas[made["block_id"]] = Replica(text)
+        replica = self.places[label].replicas[made["block_id"]] = Replica(self.rng)
+        replica.splice(0, 0, text)
         self.last.pop(label, None)
 
     async def edit(self) -> None:
@@ -250,7 +254,7 @@ class Machine:
         document = (await self._context(new)).document
         for header in document.headers(document.block_ids()):
             if (replica := source.replicas.get(header.source_block or "")) is not None:
-                place.replicas[header.id] = replica.copy()
+                place.replicas[header.id] = replica.merged()
                 place.originals[header.id] = str(header.source_block)
                 self.native.add(header.id)
 
@@ -275,7 +279,7 @@ class Machine:
         self._arrived(step, sent)
 
     def _replicas(self, label: str, blocks: Sequence[str]) -> dict[str, Replica]:
-        return {block: self.places[label].replicas[block].copy() for block in blocks}
+        return {block: self.places[label].replicas[block].merged() for block in blocks}
 
     def _arrived(self, step: Step, sent: dict[str, Replica]) -> None:
         """Copies are what the originals were; a fork and its parent have both from now on."""
@@ -383,9 +387,12 @@ class Machine:
                 for one in change["conflicts"]:
                     assert after[one["start"] : one["end"]] == one["ours"]
             if change is None or not change["conflicts"]:
-                self.seen["clean"] += change is not None
                 parts = str(ours), str(theirs)
-                assert order(after, *parts) == order(str(merged), *parts), self.done
+                words, mine, others = ({*text.split()} for text in (after, *parts))
+                assert mine & others <= words <= mine | others
+                if not merged.is_typed_again:
+                    self.seen["exact"] += change is not None
+                    assert order(after, *parts) == order(str(merged), *parts), self.done
         assert changes.keys() & here.keys() <= found.keys()
         return found
 

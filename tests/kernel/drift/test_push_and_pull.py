@@ -16,6 +16,7 @@ from antiphon_kernel.tools.drift import resume_drifts
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import DriftState
 from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
@@ -194,3 +195,22 @@ async def test_drift_that_cannot_go_says_why(call: Caller, make: Make, notes: Co
     (row,) = (await call("drift.list"))["drifts"]
     assert (row["state"], row["outcome"]) == ("refused", error.message)
     assert (await call.refused("drift.cancel", drift_id=row["drift_id"])).code == error.code
+
+
+async def test_result_that_comes_back_from_a_fork_answers_no_call(call: Caller, make: Make) -> None:
+    asked = await make("What is here?", role="user", status="done")
+    about = {"tool_name": "shell", "tool_call_id": "c1", "input": {"command": "ls"}}
+    said = {"parent_id": asked, "status": "done", "metadata": about}
+    used = await make("ls", role="model", kind="tool_call", **said)
+    result = {"parent_id": used, "status": "done", "metadata": {"tool_call_id": "c1"}}
+    result_id = await make("a.md", role="tool", kind="tool_result", **result)
+    tidy = (await call("context.fork", context="default", label="tidy"))["context_id"]
+    await call("drift.push", to="default", blocks=[moved_block(result_id, tidy)])
+    messages = [one["message"] for one in (await call("message.path"))["messages"]]
+    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "user"]
+    read = [
+        "[DRIFT] push from tidy, version 5, by amy",
+        "[DRIFT] shell-writer result of tool\na.md",
+    ]
+    assert [one["text"] for one in messages[-1]["content"]] == read
+    await call("context.fork", context="default", blocks={"first": asked, "last": result_id})

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.messages import TextBlock
+from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
+from antiphon_kernel.messages import ModelWindow, TextBlock, estimate_text
 from antiphon_kernel.providers import End, ErrorKind, ProviderError, TextDelta, TurnEvent, Usage
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -118,6 +120,24 @@ async def test_models_wake_nobody_if_they_do_not_ask_for_it(open_stage: OpenStag
     assert (header.kind, document.text(copy.id)) == (BlockKind.DRIFT, "News from the north.")
 
 
+async def test_calls_and_errors_that_have_drifted_are_nobodys_here(
+    open_stage: OpenStage, tmp_path: Path
+) -> None:
+    called = (call("shell", command="true"), End("tool_use"))
+    stage, _ = await replying(open_stage, called, (ProviderError("No."),))
+    await stage.play("Look")
+    blocks = [one.id for one in stage.headers() if one.role == Role.MODEL]
+    there = await stage.kernel.create_context("there")
+    await stage.call("drift.push", to="there", blocks=blocks, wake=False)
+    copies = list(map(there.document.header, there.document.block_ids()))
+    assert [str(one.kind) for one in copies] == ["drift", "tool_call", "tool_result", "error"]
+    with pytest.raises(AntiphonError, match="written by no model"):
+        await stage.call("turn.retry", message=copies[-1].id)
+    await there.wait_persisted()
+    ran = [one for one in await audit_log(tmp_path / "0" / "data") if one.kind is AuditKind.RAN]
+    assert [one.context for one in ran] == ["default"]
+
+
 SUMMARY = (TextDelta("A file is "), TextDelta("missing. [1, 2]\n\nIt is new. [2, 7]"), Usage(9, 2))
 
 
@@ -187,6 +207,21 @@ async def test_distill_that_fails_says_so_in_its_block(
     assert header.status == "error"
     assert stage.text(header).endswith(f"The summary was not written to its end: {said}")
     assert result["outcome"] in stage.text(header)
+
+
+async def test_distill_of_a_long_context_fits_the_window(open_stage: OpenStage) -> None:
+    window = ModelWindow(4_000, 1_000, total=4_000)
+    stage, provider = await replying(open_stage, DONE, window=window)
+    said = [{"role": "user", "content": f"Line {n}: " + "word " * n * 20} for n in range(60)]
+    await stage.call("message.append", context="default", messages=said)
+    await stage.call("drift.distill", source="default", model="aria", wake=False)
+    prompt = provider.prompts[-1]
+    (given,) = prompt.conversation.messages[0].content
+    assert isinstance(given, TextBlock)
+    assert all(f"Line {n}:" in given.text for n in range(60))
+    size = estimate_text(prompt.system) + estimate_text(given.text)
+    assert 2_000 < size < 3_000
+    assert size + prompt.max_tokens <= 4_000
 
 
 async def test_merge_brings_a_summary_of_what_is_new_and_changed(open_stage: OpenStage) -> None:

@@ -212,7 +212,8 @@ class HistoryCache:
             histories = {number: self._new_history(one) for number, one in numbers.items()}
             slices = TimeSlice()
             async with self._collected() as (begun, collected):
-                ops = await self._ops(numbers, begun, exact=exact)
+                only = None if exact else numbers
+                ops = await self._journal.ops(self._context, upto=begun, blocks=only)
                 try:
                     inherited = await self._authors.read(numbers, exact=exact)
                     replay = Replay(histories, inherited)
@@ -230,16 +231,6 @@ class HistoryCache:
                 self._open.update((one.block, one) for one in histories.values())
                 return
         raise _difference(other[0].block)
-
-    async def _ops(self, numbers: Mapping[int, str], upto: int, *, exact: bool) -> list[StoredOp]:
-        """Return the transactions that touch one of several blocks, each once; all if `exact`."""
-        if exact or len(numbers) == 1:
-            only = None if exact else next(iter(numbers))
-            return await self._journal.ops(self._context, upto=upto, block=only)
-        index = JournalIndex(self._journal, self._context, self._number_of)
-        await index.extend(upto)
-        seqs = {seq for number in numbers for seq in index.seqs[number]}
-        return [op async for op in index.ops(seqs)]
 
     def _same_result(self, history: BlockHistory) -> bool:
         return self._agrees(history, history.text, self._document.peek_text)

@@ -209,16 +209,14 @@ class InheritedAuthors:
         self, row: ContextRow, upto: int, numbers: Collection[int], *, exact: bool
     ) -> AsyncIterator[StoredOp]:
         """The transactions of a source that concern some of its blocks."""
-        if len(numbers) == 1 and not exact:
-            (number,) = numbers
-            for op in await self._journal.ops(row, upto=upto, block=number):
+        if not exact:
+            for op in await self._journal.ops(row, upto=upto, blocks=numbers):
                 yield op
             return
         known = await self._journal.block_numbers(row)
         index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK), numbers)
         await index.extend(upto)
-        if exact:
-            await index.make_exact()
+        await index.make_exact()
         async for op in index.ops({seq for number in numbers for seq in index.seqs[number]}):
             yield op
 

@@ -33,6 +33,7 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import moment_or_start
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader, TextSplice
@@ -271,7 +272,7 @@ def split_calls(document: Document, blocks: Sequence[str]) -> list[tuple[str, st
         header = document.header(block)
         if header.kind == _CALL and header.tool_call_id is not None:
             calls[header.tool_call_id] = block
-        if header.kind != BlockKind.TOOL_RESULT:
+        if header.kind != BlockKind.TOOL_RESULT or is_drifted(header.metadata):
             continue
         call = header.parent
         if call is None or call not in document or document.header(call).kind != _CALL:

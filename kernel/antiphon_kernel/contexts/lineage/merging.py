@@ -7,8 +7,8 @@ something was merged: then it is their difference.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 
@@ -26,7 +26,6 @@ from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import DriftKind, Role, Status
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.ids import moved_block
-from antiphon_kernel.types.records import TextSplice
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +87,6 @@ class _Pair:
     """Version of the source with which the last of it came to the target."""
     at: int | None
     """Version of the target from which on its changes are known exactly; None if they are not."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """Facts about a block, of its history."""
-
-    version: int
-    base: str = ""
-    script: Sequence[TextSplice] = ()
-    texts: Mapping[str | None, CopiedText] = field(default_factory=dict)
 
 
 def check_mergeable(source: Context, target: Context) -> None:
@@ -172,30 +161,30 @@ async def _plan(
                 theirs_changed[pair.at] = await target.journal.changes_since(pair.at)
             if later := theirs_changed[pair.at].get(pair.block):
                 ours[pair.block] = later[0].versions[pair.block] - 1
-    read = _reader(source, bases)
-    found = await _read_each(source, [*bases], read)
-    here = _reader(target, ours)
-    known = await _read_each(target, [*ours], here)
-    while True:
-        waits = [_update(source, found, read), _update(target, known, here)]
-        if not any(waits):
-            break
-        for wait in waits:
-            if wait is not None:
-                await wait
+    histories, known = dict[str, BlockHistory](), dict[str, BlockHistory]()
+    while len(histories) < len(bases):
+        await source.histories.open([*bases])
+        known = {one.block: one for one in await target.histories.open([*ours])}
+        histories = {one.block: one for one in source.histories.opened([*bases]) or ()}
     changes: list[MergedBlock] = []
     for pair in sorted(merged, key=lambda one: theirs.order.index(one.block)):
-        facts, mine = found[pair.original], known.get(pair.block)
+        history, mine = histories[pair.original], known.get(pair.block)
+        base, script = history.edits_since(None, bases[pair.original] or 0)
         before = theirs.text(pair.block)
-        if mine is not None and mine.base == facts.base:
-            script = mine.script
-        else:
-            script = as_script(plan_difference(facts.base, before))
-        merge = merge_edits(facts.base, script, facts.script)
+        begun, own = mine.edits_since(None, ours[pair.block]) if mine is not None else ("", [])
+        if mine is None or begun != base:
+            own = as_script(plan_difference(base, before))
+        merge = merge_edits(base, own, script)
         if merge.splices or merge.conflicts:
-            runs = facts.texts[None].runs
+            runs = history.blame(None)
             changes.append(MergedBlock(pair.block, pair.original, before, merge, runs))
-    authors = {block: found[block].texts for block in offers}
+    authors = {
+        block: {
+            path: CopiedText(histories[block].blame(path))
+            for path in text_paths(document.schema(block))
+        }
+        for block in offers
+    }
     return MergePlan(source.seq, tuple(changes), tuple(offers), authors)
 
 
@@ -244,42 +233,6 @@ def _is_offered(source: Context, block: str, target: Context) -> bool:
     says = bool(source.document.peek_text(block)) or header.blob is not None
     has_form = not isinstance(source.document.schema(block), TextSchema)
     return is_said and is_done and not came_from_there and (says or has_form)
-
-
-def _reader(context: Context, bases: Mapping[str, int | None]) -> Callable[[BlockHistory], _Facts]:
-    def read(history: BlockHistory) -> _Facts:
-        block = history.block
-        version, base = context.blocks.version(block), bases[block]
-        texts = {
-            path: CopiedText(history.blame(path))
-            for path in text_paths(context.document.schema(block))
-        }
-        if base is None:
-            return _Facts(version, texts=texts)
-        return _Facts(version, *history.edits_since(None, base), texts=texts)
-
-    return read
-
-
-async def _read_each(
-    context: Context, blocks: Sequence[str], read: Callable[[BlockHistory], _Facts]
-) -> dict[str, _Facts]:
-    found: list[_Facts] = []
-    async for batch in context.histories.read_each(blocks, read):
-        found += batch
-    return dict(zip(blocks, found, strict=True))
-
-
-def _update(
-    context: Context, facts: dict[str, _Facts], read: Callable[[BlockHistory], _Facts]
-) -> Awaitable[object] | None:
-    """Read again what has changed meanwhile; return what to wait for if that takes a while."""
-    stale = [block for block, one in facts.items() if one.version != context.blocks.version(block)]
-    histories = context.histories.opened(stale)
-    if histories is None:
-        return context.histories.open(stale)
-    facts.update((one.block, read(one)) for one in histories)
-    return None
 
 
 def runs_of_splices(splices: Iterable[MergeSplice], theirs: Sequence[Run], own: Run) -> list[Run]:
