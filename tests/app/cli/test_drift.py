@@ -95,7 +95,7 @@ def test_results_are_printed_to_be_read() -> None:
     preview = {"changes": [{**change, "conflicts": [conflict]}], "offers": [offer], "plan": "1f"}
     assert list(drift.drift_rows(preview)) == [
         *("--- a/default.amy.1", "+++ b/default.amy.1", "@@ -1,1 +1,2 @@", " b", "+d"),
-        *("conflict 0:", "  base: a", "  ours: b", "  ours: c", "  theirs: "),
+        *("conflict 0 in default.amy.1:", "  base: a", "  ours: b", "  ours: c", "  theirs: "),
         *("new: tidy.amy.9  amy  4 tokens", "  New.", "plan: 1f"),
     ]
 
