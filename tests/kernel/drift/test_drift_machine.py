@@ -41,7 +41,7 @@ MOST_CONTEXTS: Final = 5
 
 HUMAN, MODEL = PrincipalKind.HUMAN, PrincipalKind.MODEL
 WRITERS: Final = {"amy": HUMAN, "bo": HUMAN, "aria": MODEL, "cleo": MODEL}
-LETTERS: Final = dict(zip(WRITERS, ("abcde", "fghij", "klmno", "pqrst"), strict=True))
+LETTERS: Final = dict(zip(WRITERS, ("abcde", "éèêëç", "klmno", "бвгдж"), strict=True))
 AUTHORS: Final = {letter: name for name, letters in LETTERS.items() for letter in letters}
 
 Texts = dict[str, str]
@@ -63,8 +63,10 @@ class Replica:
 
     def splice(self, offset: int, deleted: int, inserted: str) -> None:
         """Put new text behind the old, so that it is clear where it is."""
-        self._text.insert(offset + deleted, inserted)
-        del self._text[offset : offset + deleted]
+        text, end = str(self), offset + deleted
+        start, stop = (len(text[:at].encode()) for at in (offset, end))
+        self._text.insert(stop, inserted)
+        del self._text[start:stop]
 
     def become(self, text: str) -> None:
         """Take over how conflicts were resolved."""
