@@ -101,10 +101,7 @@ class Place:
 
 @dataclass(slots=True)
 class Step:
-    """A drift that was the last change of its target, and what it changed there.
-
-    It is not undone once another context has got what it brought: the replicas would not tell.
-    """
+    """A drift that was the last change of its target, and what it changed there."""
 
     by: str
     source: str
@@ -114,6 +111,8 @@ class Step:
     known: list[tuple[dict[str, Replica], dict[str, str], dict[str, int]]]
     """Replicas of the target, originals and what is declined of the source, before and after."""
     undone: bool = False
+    is_known: bool = False
+    """Whether another context has got what the target had since."""
 
     @property
     def new(self) -> list[str]:
@@ -251,7 +250,7 @@ class Machine:
         label, new = self._label(), f"fork-{len(self.places)}"
         source = self.places[label]
         made = await self._call("amy", "context.fork", context=source.id, label=new)
-        self.last.pop(label, None)
+        self._seen(label)
         place = self.places[new] = Place(made["context_id"], label)
         document = (await self._context(new)).document
         for header in document.headers(document.block_ids()):
@@ -259,6 +258,10 @@ class Machine:
                 place.replicas[header.id] = replica.merged()
                 place.originals[header.id] = str(header.source_block)
                 self.native.add(header.id)
+
+    def _seen(self, label: str) -> None:
+        if label in self.last:
+            self.last[label].is_known = True
 
     async def push(self) -> None:
         await self._move("drift.push")
@@ -325,7 +328,7 @@ class Machine:
         else:
             await self._call(writer, tool, **params)
         after = await self.shown(target)
-        self.last.pop(source, None)
+        self._seen(source)
         step = self.last[target] = Step(writer, source, target, before, after, known)
         place.changes.update(step.changed)
         return step
@@ -437,7 +440,14 @@ class Machine:
         expected = step.before if step.undone else step.after
         assert await self.shown(label) == expected
         source = self.places[step.source]
-        place.replicas, originals, declined = step.known[not step.undone]
+        replicas, originals, declined = step.known[not step.undone]
+        if step.is_known:  # to others these are edits, and to the source it never was
+            again = {one: place.replicas.get(one, replicas[one]) for one in replicas}
+            replicas = {one: replica.merged() for one, replica in again.items()}
+            for one in replicas.keys() & {*step.changed}:
+                replicas[one].is_typed_again = True
+                replicas[one].become(expected[one])
+        place.replicas = replicas
         if source.parent == step.target:
             source.originals, source.declined = originals, declined
         place.changes.update(step.changed)
