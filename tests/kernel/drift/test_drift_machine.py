@@ -42,6 +42,8 @@ MOST_CONTEXTS: Final = 5
 HUMAN, MODEL = PrincipalKind.HUMAN, PrincipalKind.MODEL
 WRITERS: Final = {"amy": HUMAN, "bo": HUMAN, "aria": MODEL, "cleo": MODEL}
 LETTERS: Final = dict(zip(WRITERS, ("abcde", "éèêëç", "klmno", "бвгдж"), strict=True))
+LENGTH: Final = 5
+"""Letters of a word."""
 AUTHORS: Final = {letter: name for name, letters in LETTERS.items() for letter in letters}
 
 Texts = dict[str, str]
@@ -176,7 +178,7 @@ class Machine:
     def word(self, writer: str) -> str:
         number, letters = next(self._numbers), LETTERS[writer]
         found = ""
-        for _ in range(5):
+        for _ in range(LENGTH):
             number, digit = divmod(number, len(letters))
             found += letters[digit]
         return found
@@ -511,10 +513,11 @@ def both(conflict: dict[str, Any]) -> str:
 def order(text: str, ours: str, theirs: str) -> list[list[str]]:
     """The words of a merge; those that only one side has and that stand side by side are sorted.
 
-    Which of two insertions at one place comes first depends on the ids of clients.
+    Which of two insertions at one place comes first depends on the ids of clients; they may stand
+    without a blank between.
     """
     common = {*ours.split()} & {*theirs.split()}
-    groups = groupby(text.split(), lambda word: word in common)
+    groups = groupby(re.findall(rf"\w{{{LENGTH}}}", text), lambda word: word in common)
     return [[*words] if is_common else sorted(words) for is_common, words in groups]
 
 
