@@ -353,12 +353,15 @@ async def measure_drifts(folder: Path, size: int, runs: int) -> dict[str, list[f
         for one in (parent, fork):
             await kernel.context(one.id)
         await wait_read()
+        gc.collect()
+        gc.freeze()  # as the daemon does
         for name, tool in ((PREVIEW, "drift.preview"), (MERGE, "drift.merge")):
             began = time.process_time()
             answer = await kernel.call(me, tool, {"source": fork.id})
             took[name].append((time.process_time() - began) * 1e3)
             found = answer["changes" if name == PREVIEW else "changed"]
             assert len(found) == CHANGES, f"{len(found)} blocks"
+        gc.unfreeze()
         await kernel.close()
     return took
 
