@@ -253,7 +253,7 @@ class JournalReader:
         limit: int,
         *,
         but_by: str | None = None,
-        but_as: str,
+        but_as: Collection[str],
     ) -> set[int]:
         """Return the numbers of the blocks that the last transactions touched.
 
@@ -261,15 +261,16 @@ class JournalReader:
             after: of a transaction; only later ones count.
             limit: how many of them count at most, the latest ones.
             but_by: id of a principal whose transactions do not count; None if all do.
-            but_as: an operation whose transactions do not count.
+            but_as: operations whose transactions do not count.
         """
         sql = (
             "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
-            " AND principal IS NOT (SELECT number FROM principals WHERE id = ?) AND operation != ?"
+            " AND principal IS NOT (SELECT number FROM principals WHERE id = ?)"
+            " AND operation NOT IN (SELECT value FROM json_each(?))"
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, (*behind, but_by, but_as, limit))
+        rows = await self._database.select(sql, (*behind, but_by, json.dumps([*but_as]), limit))
         return {block for seq, touched in rows for block in _versions(context, seq, touched)}
 
     async def changes(
