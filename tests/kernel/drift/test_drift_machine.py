@@ -96,7 +96,7 @@ class Place:
     originals: dict[str, str] = field(default_factory=dict)
     """The block of the parent that is the original of a block, or else its last copy."""
     declined: dict[str, int] = field(default_factory=dict)
-    """New blocks that a merge has not taken, and how often they had been changed then."""
+    """How often blocks had been changed that were there at the fork or last merge."""
     changes: Counter[str] = field(default_factory=Counter)
     """How often each block has been changed."""
 
@@ -259,6 +259,7 @@ class Machine:
             if (replica := source.replicas.get(header.source_block or "")) is not None:
                 place.replicas[header.id] = replica.merged()
                 place.originals[header.id] = str(header.source_block)
+                place.declined[header.id] = 0
                 self.native.add(header.id)
 
     def _seen(self, label: str) -> None:
@@ -348,7 +349,7 @@ class Machine:
         assert [one["number"] for one in conflicts] == [*range(preview["conflicts"])]
         resolve = {str(one["number"]): self._resolution(writer) for one in conflicts}
         offered = [one["source_block"] for one in preview["offers"]]
-        assert offered == await self._offered(label, there), self.done
+        assert offered == await self._offered(label, here, there), self.done
         blocks = [one for one in offered if self.rng.random() < 0.7]
         if not (preview["changes"] or blocks):
             return
@@ -369,8 +370,7 @@ class Machine:
         for block, replica in merged.items():
             replica.become(step.after[block])
         self.places[target].replicas = {**self.places[target].replicas, **merged}
-        declined = {block: place.changes[block] for block in offered if block not in blocks}
-        place.declined = {**place.declined, **declined}
+        place.declined = {**place.declined, **{block: place.changes[block] for block in there}}
         self._arrived(step, self._replicas(label, blocks))
 
     def _check_preview(
@@ -403,14 +403,14 @@ class Machine:
         assert changes.keys() & here.keys() <= found.keys()
         return found
 
-    async def _offered(self, label: str, there: Texts) -> list[str]:
+    async def _offered(self, label: str, here: Texts, there: Texts) -> list[str]:
         """Return what the parent does not have, has not given, and did not decline as it is."""
         place, document = self.places[label], (await self._context(label)).document
         parent = self.places[str(place.parent)].id
         return [
             block
             for block in there
-            if block not in place.originals
+            if place.originals.get(block) not in here
             and place.declined.get(block) != place.changes[block]
             and there[block]
             and not (
