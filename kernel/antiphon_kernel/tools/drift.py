@@ -54,6 +54,7 @@ from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 _REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL)
@@ -226,10 +227,23 @@ async def _move(
         reply_to=answered,
         wakes=wakes(call, params.wake),
     )
-    # Between these two nothing comes: the copies are of the version that is staged.
-    document = capture(source.document, blocks, call.kernel.ids.client_id())
-    row = await stage(call, kind, source, target, request)
-    return await deliver(call.kernel, row.id, call.actor, document)
+    return await _bring(call, kind, source, target, request)
+
+
+async def _bring(
+    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
+) -> DeliveredResult:
+    """Stage a drift and deliver it, also if the call is broken off meanwhile."""
+
+    async def bring() -> DeliveredResult:
+        document = None
+        if request.blocks:
+            # Between these two nothing comes: the copies are of the version that is staged.
+            document = capture(source.document, request.blocks, call.kernel.ids.client_id())
+        row = await stage(call, kind, source, target, request)
+        return await deliver(call.kernel, row.id, call.actor, document)
+
+    return await run_uninterrupted(bring())
 
 
 def lineage_of(source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
@@ -279,8 +293,7 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
         request = DriftRequest(
             wakes=params.wake, merge=params.model_copy(update={"blocks": blocks})
         )
-        row = await stage(call, DriftKind.MERGE, source, target, request)
-        merged = await deliver(call.kernel, row.id, call.actor)
+        merged = await _bring(call, DriftKind.MERGE, source, target, request)
     is_whole = target.document.header(merged.block_id or "").status == Status.DONE
     if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)
