@@ -507,8 +507,10 @@ async def resume_drifts(kernel: Kernel) -> None:
                 await deliver(kernel, row.id, actor)
             finally:
                 await kernel.close_session(actor)
-        except (AntiphonError, ValueError) as error:  # a request may be of a later version
+        except AntiphonError as error:
             _log.warning("the drift %s was not delivered: %s", row.id, error)
+        except Exception:  # noqa: BLE001  whatever one fails with, the others are delivered
+            _log.exception("the drift %s was not delivered", row.id)
 
 
 def _returned(kernel: Kernel, row: DriftRow, request: DriftRequest) -> Actor:
