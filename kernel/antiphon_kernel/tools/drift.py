@@ -125,7 +125,7 @@ class DeliveredResult(DriftResult):
     """The same by the names of their parts."""
 
 
-class MoveParams(Params):
+class CopiedBlocksParams(Params):
     """Blocks that go from one context to another."""
 
     blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
@@ -136,7 +136,7 @@ class MoveParams(Params):
     """Whether the models of the target answer it; true of people, false of models if absent."""
 
 
-class PushParams(MoveParams):
+class PushParams(CopiedBlocksParams):
     """Blocks of a context, and the context that they go to."""
 
     to: str
@@ -145,7 +145,7 @@ class PushParams(MoveParams):
     """The context whose last answer is meant, if no blocks are named."""
 
 
-class PullParams(MoveParams):
+class PullParams(CopiedBlocksParams):
     """Blocks of another context, and the context that they come into."""
 
     source: str
@@ -214,7 +214,7 @@ async def _move(
     kind: DriftKind,
     source: Context,
     target: Context,
-    params: MoveParams,
+    params: CopiedBlocksParams,
 ) -> DeliveredResult:
     check_target(source, target)
     answered = await block_in(call, target, params.reply_to) if params.reply_to else None
