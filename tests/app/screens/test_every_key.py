@@ -212,11 +212,7 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     ),
     merge_page.EditModal: Cover(pushing(lambda there: merge_page.EditModal(LONG))),
     drift_pages.CellsModal: Cover(
-        pushing(
-            lambda there: drift_pages.CellsModal(
-                "push", dict.fromkeys("abc", drift_pages.ListedCell("word", 3)), "b"
-            )
-        )
+        pushing(lambda there: drift_pages.CellsModal("push", dict.fromkeys("abc", "word"), "b"))
     ),
     drift_pages.DifferenceModal: Cover(
         pushing(lambda there: drift_pages.DifferenceModal(unified_diff("", LONG, "a"), "write it")),
