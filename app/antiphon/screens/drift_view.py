@@ -101,11 +101,7 @@ class DriftView(Controller):
         if not preview["changes"] and not preview["offers"]:
             self._hint(f"{preview['source_label']} has nothing new for {preview['target_label']}.")
             return
-        texts = dict[str, str]()
-        for block in (one["source_block"] for one in preview["changes"] if one["conflicts"]):
-            read = await self._scope.call("block.read", {"block_id": block})
-            texts[block] = "" if read is None else read["content"]
-        told = await self._cells.app.push_screen_wait(MergeModal(preview, texts))
+        told = await self._cells.app.push_screen_wait(MergeModal(preview))
         merged = None if told is None else await self._send("merge", {**about, **told})
         if merged is not None and merged["target_context"] != here:
             self._scope.open_context(merged["target_context"], merged["block_id"])

@@ -152,13 +152,14 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     if len(keys) > 1:
         await there.sees("Esc take what stands here")
         await there.press(*keys[1:])
-        await there.sees("it is written anew")
+        await there.sees("decided: written anew")
         await there.press("escape")
         await there.sees("What you have written here is lost then")
     await there.sees("✓")
     shown = there.app.screen
     assert isinstance(shown, MergeModal)
-    expected = shown._outcome(shown._steps[0][0])[0]  # noqa: SLF001  what the page promises
+    # What the page promises.
+    expected = shown._outcome(shown._steps[0][0], shown._decided, shown._page.cell_theme)[0]  # noqa: SLF001
     await there.press("n", "n", "space")
     await there.sees("☐ stays in the fork · new text by cleo")
     assert there.shows("A failure")

@@ -207,7 +207,7 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
     merge_page.MergeModal: Cover(
-        pushing(lambda there: merge_page.MergeModal(PREVIEW, {"s": LONG})),
+        pushing(lambda there: merge_page.MergeModal(PREVIEW)),
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
     merge_page.EditModal: Cover(pushing(lambda there: merge_page.EditModal(LONG))),
