@@ -342,24 +342,29 @@ async def measure_drifts(folder: Path, size: int, runs: int) -> dict[str, list[f
         made = await kernel.call(me, "context.fork", {"context": "default"})
         parent, fork = await kernel.context(), await kernel.context(made["context_id"])
         for context, word in ((parent, "fox"), (fork, "dog")):
-            said = said_in(context)
-            for block in said[number :: len(said) // CHANGES][:CHANGES]:
+            texts = said_in(context)
+            for block in texts[number :: len(texts) // CHANGES][:CHANGES]:
                 offset = context.document.text(block).index(word)
                 edit = {"block_id": block, "offset": offset, "delete_count": len(word)}
                 await kernel.call(me, "block.splice", {**edit, "insert": f"{word}es"})
         await kernel.close()
-        kernel = await opened(folder)
-        me = kernel.open_session(kernel.owner, "bench")
-        for one in (parent, fork):
-            await kernel.context(one.id)
-        await wait_read()
-        for name, tool in ((PREVIEW, "drift.preview"), (MERGE, "drift.merge")):
+        for name, tool, said in (
+            (PREVIEW, "drift.preview", "changes"),
+            (MERGE, "drift.merge", "changed"),
+        ):
+            kernel = await opened(folder)
+            me = kernel.open_session(kernel.owner, "bench")
+            for one in (parent, fork):
+                await kernel.context(one.id)
+            await wait_read()
+            gc.collect()
+            gc.freeze()  # as the daemon does
             began = time.process_time()
             answer = await kernel.call(me, tool, {"source": fork.id})
             took[name].append((time.process_time() - began) * 1e3)
-            found = answer["changes" if name == PREVIEW else "changed"]
-            assert len(found) == CHANGES, f"{len(found)} blocks"
-        await kernel.close()
+            gc.unfreeze()
+            assert len(answer[said]) == CHANGES, f"{len(answer[said])} blocks"
+            await kernel.close()
     return took
 
 

@@ -24,56 +24,40 @@ def _decisions(ctx: click.Context, option: click.Parameter, given: tuple[str, ..
 
 _option = partial(click.Option, default=None)
 _flag = partial(click.Option, is_flag=True, default=None)
-_SOURCE: Final = click.Argument(["source"])
+_TO, _SOURCE, _DRIFT = (click.Argument([name]) for name in ("to", "source", "drift_id"))
 _CONTEXT: Final = _option(["--context"], help="Id or label.  [default: default]")
 _BLOCKS: Final = _option(["--block", "blocks"], multiple=True, help="One block; may be repeated.")
 _WAKE: Final = _option(["--wake/--no-wake"], help="Whether models answer.  [default: people's]")
 _TARGET: Final = _option(["--target"], help="Where it goes.  [default: the parent of the fork]")
 _MODEL: Final = _option(["--model"], help="The model that writes the summary.")
-_FORMAT: Final = click.Option(
-    ["--output-format"], type=click.Choice(["text", "json"]), default="text", show_default=True
+_MERGE: Final = (
+    _flag(["--no-blocks"], help="Bring none of its new blocks."),
+    _option(["--resolve"], multiple=True, callback=_decisions, metavar="N=SIDE|N=TEXT"),
+    _option(["--prefer"], type=click.Choice(_SIDES), help="Decide the other conflicts."),
+    _flag(["--summary"], help="Bring a summary instead."),
+    _flag(["--conclude"], help="Archive the fork."),
+    _option(["--plan"], help="Digest of the preview that this is after."),
 )
-_AS: Final = _option(["--as", "as_name"], metavar="NAME", help="Who.  [default: the owner]")
+_COMMIT: Final = (
+    click.Argument(["blocks"], nargs=-1, required=True),
+    _option(["--path"], help="File, perhaps with lines (#L1-L2), for texts without a diff."),
+    _option(["--message"], help="Make a commit of git, too."),
+    _option(["--difference"], help="Digest of the difference that was shown."),
+)
+_EVERY: Final = (
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the tool's result as one line."),
+    _option(["--as", "as_name"], metavar="NAME", help="Who.  [default: the owner]"),
+)
 
-_COMMANDS: Final[Mapping[str, tuple[str, list[click.Parameter]]]] = {
-    "push": (
-        "Copy blocks, or the last answer, into the context TO.",
-        [click.Argument(["to"]), _BLOCKS, _CONTEXT, _WAKE],
-    ),
-    "pull": (
-        "Copy blocks, or the last answer, of the context SOURCE.",
-        [_SOURCE, _BLOCKS, _CONTEXT, _WAKE],
-    ),
-    "preview": ("Show what a merge of the fork SOURCE would change.", [_SOURCE, _TARGET]),
-    "merge": (
-        "Bring what the fork SOURCE has changed, and its new blocks, into its parent.",
-        [
-            *(_SOURCE, _TARGET, _BLOCKS, _MODEL),
-            _flag(["--no-blocks"], help="Bring none of its new blocks."),
-            _option(["--resolve"], multiple=True, callback=_decisions, metavar="N=SIDE|N=TEXT"),
-            _option(["--prefer"], type=click.Choice(_SIDES), help="Decide the other conflicts."),
-            _flag(["--summary"], help="Bring a summary instead."),
-            _flag(["--conclude"], help="Archive the fork."),
-            _option(["--plan"], help="Digest of the preview that this is after."),
-        ],
-    ),
-    "distill": (
-        "Write a summary of the context SOURCE.",
-        [_SOURCE, _BLOCKS, _CONTEXT, _MODEL, _WAKE],
-    ),
-    "commit": (
-        "Show what blocks would change in files; with --difference, change it.",
-        [
-            click.Argument(["blocks"], nargs=-1, required=True),
-            _option(
-                ["--path"], help="File, perhaps with lines (#L1-L2), for texts without a diff."
-            ),
-            _option(["--message"], help="Make a commit of git, too."),
-            _option(["--difference"], help="Digest of the difference that was shown."),
-        ],
-    ),
-    "list": ("List the drifts, from or to one context or all.", [_CONTEXT]),
-    "cancel": ("Take back a drift that has not arrived.", [click.Argument(["drift_id"])]),
+_COMMANDS: Final[Mapping[str, tuple[str, tuple[click.Parameter, ...]]]] = {
+    "push": ("Copy blocks, or the last answer, to TO.", (_TO, _BLOCKS, _CONTEXT, _WAKE)),
+    "pull": ("Copy blocks, or the last answer, of SOURCE.", (_SOURCE, _BLOCKS, _CONTEXT, _WAKE)),
+    "preview": ("Show what a merge of the fork SOURCE would change.", (_SOURCE, _TARGET)),
+    "merge": ("Merge the fork SOURCE.", (_SOURCE, _TARGET, _BLOCKS, _MODEL, *_MERGE)),
+    "distill": ("Write a summary of SOURCE.", (_SOURCE, _BLOCKS, _CONTEXT, _MODEL, _WAKE)),
+    "commit": ("Show what blocks change in files; change it with --difference.", _COMMIT),
+    "list": ("List the drifts, from or to one context or all.", (_CONTEXT,)),
+    "cancel": ("Take back a drift that has not arrived.", (_DRIFT,)),
 }
 
 
@@ -87,43 +71,35 @@ def drift() -> None:
 
 
 def _run(
-    tool: str, *, kernel: KernelTarget, output_format: str, as_name: str | None, **given: Any
+    tool: str, *, kernel: KernelTarget, as_json: bool, as_name: str | None, **given: Any
 ) -> None:
     if "context" in given:
         given["context"] = given["context"] or kernel.context
     params = {name: value for name, value in given.items() if value not in (None, (), {})}
     if params.pop("no_blocks", False):
         params["blocks"] = []
-    as_json = output_format == "json"
     found = call_kernel(kernel, f"drift.{tool}", params, as_json=as_json, as_name=as_name)
     print_result(found, as_json, drift_rows(found))
 
 
 for _name, (_help, _params) in _COMMANDS.items():
     _command = click.command(_name, help=_help)(kernel_options(partial(_run, _name)))
-    _command.params[:0] = [*_params, _FORMAT, _AS]
+    _command.params[:0] = [*_params, *_EVERY]
     drift.add_command(_command)
 
 
 def drift_rows(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a result, of whatever drift it is."""
-    from antiphon_kernel.text.patch import unified_diff
+    """Yield the lines of a result: each value behind its name, texts below it."""
+    if "before" in found:
+        from antiphon_kernel.text.patch import unified_diff
 
-    told = found.get("drift", found)
-    for one in found.get("drifts", [told] if "drift_id" in told else ()):
-        ways = f"{one['kind']} {one['source_label']} → {one['target_label']}: {one['state']}"
-        more = (one.get(name) for name in ("time", "username", "name", "outcome"))
-        yield "  ".join([one["drift_id"], ways, *filter(None, more)])
-    for one in found.get("changes", ()):
-        yield from unified_diff(one["before"], one["after"], one["name"]).splitlines()
-        for place in one["conflicts"]:
-            yield f"conflict {place['number']}:"
-            for side in ("base", "ours", "theirs"):
-                yield from (f"  {side}: {line}" for line in place[side].splitlines() or [""])
-    for one in found.get("offers", ()):
-        yield f"new: {one['source_block_name']}  {one['username']}  {one['tokens']} tokens"
-        yield from (f"  {line}" for line in one["text"].splitlines())
-    for one in found.get("files", ()):
-        yield from one["diff"].splitlines()
-    last = ("plan", "difference", "commit", "outcome") if "drift_id" not in found else ()
-    yield from (f"{name}: {found[name]}" for name in last if name in found)
+        diff = unified_diff(found["before"], found["after"], found["name"])
+        found = {**found, "before": [], "after": [], "diff": diff}
+    for name, value in found.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict) or "\n" in str(one):
+                yield f"{name}:"
+                lines = drift_rows(one) if isinstance(one, dict) else one.splitlines()
+                yield from (f"  {line}" for line in lines)
+            else:
+                yield f"{name}: {one}"

@@ -106,9 +106,8 @@ class Git:
         known = _paths(await self._run("ls-files", "-z", "--cached", "--", *names) or b"")
         git = f"git {shlex.join(_EXACTLY)}"
         commit = f"{git} commit -q -m {shlex.quote(message)} --only -- {shlex.join(names)}"
-        if new := shlex.join(one for one in names if one not in known):
-            forget = f"{git} rm -q --cached --ignore-unmatch -- {new}"
-            commit = f"{git} add -N -- {new} && {commit} || {{ {forget}; false; }}"
+        if new := [one for one in names if one not in known]:
+            commit = f"{git} add -N -- {shlex.join(new)} && {commit}"
         said, code = list[str](), 1
 
         async def hear(output: str) -> None:
@@ -118,9 +117,11 @@ class Git:
             async with asyncio.timeout(_COMMIT_SECONDS):
                 command = f"unset $(git rev-parse --local-env-vars); {commit}"
                 code = await run_shell(command, self._project, hear)
-        except TimeoutError:
-            said.append(f"nothing for {_COMMIT_SECONDS:.0f} seconds, and was ended.")
+        except OSError as error:  # so many files that no command line holds them; a hook that waits
+            said.append(str(error) or f"nothing for {_COMMIT_SECONDS:.0f} seconds, and was ended.")
         if code:
+            if new:
+                await self._run("rm", "-q", "--cached", "--ignore-unmatch", "--", *new)
             raise invalid_params(f"git says: {''.join(said).strip()[-_SAID:]}")
         return os.fsdecode(await self._run("rev-parse", "HEAD") or b"").strip()
 

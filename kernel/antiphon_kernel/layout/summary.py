@@ -132,7 +132,8 @@ def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dic
         turns: as `SummaryRecord.moved` takes them.
     """
     record = read_record(metadata)
-    return dict(metadata) if record is None else record.moved(turns).as_metadata()
+    moved = record.moved(turns).as_metadata() if record is not None else {}
+    return {**metadata, **moved}
 
 
 def _files(items: Iterable[LayoutItem]) -> Iterator[str]:

@@ -253,7 +253,7 @@ class JournalReader:
         limit: int,
         *,
         but_by: str | None = None,
-        but_as: str,
+        but_as: Collection[str],
     ) -> set[int]:
         """Return the numbers of the blocks that the last transactions touched.
 
@@ -261,48 +261,36 @@ class JournalReader:
             after: of a transaction; only later ones count.
             limit: how many of them count at most, the latest ones.
             but_by: id of a principal whose transactions do not count; None if all do.
-            but_as: an operation whose transactions do not count.
+            but_as: operations whose transactions do not count.
         """
         sql = (
             "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
-            " AND principal IS NOT (SELECT number FROM principals WHERE id = ?) AND operation != ?"
+            " AND principal IS NOT (SELECT number FROM principals WHERE id = ?)"
+            " AND operation NOT IN (SELECT value FROM json_each(?))"
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, (*behind, but_by, but_as, limit))
+        rows = await self._database.select(sql, (*behind, but_by, json.dumps([*but_as]), limit))
         return {block for seq, touched in rows for block in _versions(context, seq, touched)}
 
     async def changes(
-        self,
-        context: ContextRow,
-        after: int,
-        *,
-        limit: int = -1,
-        block: int | None = None,
-        blocks: Collection[int] | None = None,
+        self, context: ContextRow, after: int, *, limit: int = -1, block: int | None = None
     ) -> list[ChangeRow[int]]:
         """Return the first `limit` transactions behind `after`, in order, without their content.
 
         Args:
             block: number of the block that they must have touched.
-            blocks: numbers of blocks: those that have touched just one that is none of them may be
-                left out.
         """
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation, length(o.changes) FROM ops o"
             " JOIN principals p ON p.number = o.principal"
-            " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?)"
+            " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        values: list[object] = [*behind, f" {block}:" if block is not None else ""]
-        if blocks is not None:
-            sql += " AND (CAST(o.touched AS INTEGER) IN (SELECT value FROM json_each(?))"
-            sql += " OR instr(o.touched, ' '))"
-            values.append(json.dumps([*blocks]))
-        sql += " ORDER BY o.id LIMIT ?"
+        wanted = f" {block}:" if block is not None else ""
         return [
             ChangeRow(seq, _versions(context, seq, touched), *rest)
-            for seq, touched, *rest in await self._database.select(sql, (*values, limit))
+            for seq, touched, *rest in await self._database.select(sql, (*behind, wanted, limit))
         ]
 
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:

@@ -20,6 +20,7 @@ from antiphon_kernel.contexts.lineage import (
 )
 from antiphon_kernel.contexts.opening import ContextPage, InitialContent, has_page, read_page
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageShape
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
@@ -35,6 +36,9 @@ from antiphon_kernel.types.roles import Permission
 
 _COUNTED: Final = 1_000
 """Transactions of a context that are looked at to count what has changed."""
+
+_OF_NEITHER: Final = (FORK, *UndoDirection)
+"""Operations that put a fork neither ahead nor behind: who undoes a merge brings back what was."""
 
 
 class ContextListParams(Params):
@@ -126,7 +130,9 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
             since, then = call.kernel.drifts.last_common(row, source)
             for name, one, after in (("ahead", row, since), ("behind", source, then)):
                 with suppress(CorruptContextError):
-                    found_blocks = await journal.changed_blocks(one, after, _COUNTED, but_as=FORK)
+                    found_blocks = await journal.changed_blocks(
+                        one, after, _COUNTED, but_as=_OF_NEITHER
+                    )
                     apart[name] = len(found_blocks)
         if params.seen is not None:
             since, caller = params.seen.get(row.id, 0), call.actor.principal.id
@@ -134,7 +140,7 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
             try:
                 if since < version:
                     blocks = await journal.changed_blocks(
-                        row, since, _COUNTED, but_by=caller, but_as=FORK
+                        row, since, _COUNTED, but_by=caller, but_as=(FORK,)
                     )
             except CorruptContextError as error:
                 call.kernel.quarantine.add(row.id, error)

@@ -30,16 +30,13 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, DriftRow
-from antiphon_kernel.text.merge3 import Resolution
 from antiphon_kernel.tools._common import attached_files, block_in
 from antiphon_kernel.tools.drift_merge import (
-    ConflictChoice,
-    MergeChoices,
-    PreviewParams,
+    MOST_BLOCKS,
+    MergeParams,
     merge_changes,
     merge_target,
     planned,
-    taken_blocks,
 )
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import DriftOrigin, drift_origin, is_drifted
@@ -57,10 +54,8 @@ from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
-
-MOST_BLOCKS: Final = 1_000
-"""Blocks of one drift."""
 
 _REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL)
 """Errors after which a drift stays staged, and is delivered later."""
@@ -130,56 +125,33 @@ class DeliveredResult(DriftResult):
     """The same by the names of their parts."""
 
 
-class PushParams(Params):
-    """Blocks of a context, and the context that they go to."""
+class CopiedBlocksParams(Params):
+    """Blocks that go from one context to another."""
 
-    to: str
-    """Label or id."""
-    reply_to: str | None = None
-    """A block of that context that they answer."""
     blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
-    """Attachments go with their message, results with their call; the last answer if
-    absent."""
-    context: str | None = None
-    """The context whose last answer is meant, if no blocks are named."""
+    """Attachments go with their message, results with their call; the last answer if absent."""
+    reply_to: str | None = None
+    """A block of the target that they answer."""
     wake: bool | None = None
     """Whether the models of the target answer it; true of people, false of models if absent."""
 
 
-class PullParams(Params):
+class PushParams(CopiedBlocksParams):
+    """Blocks of a context, and the context that they go to."""
+
+    to: str
+    """Label or id."""
+    context: str | None = None
+    """The context whose last answer is meant, if no blocks are named."""
+
+
+class PullParams(CopiedBlocksParams):
     """Blocks of another context, and the context that they come into."""
 
     source: str
     """Label or id."""
-    blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
-    """As for drift.push."""
     context: str | None = None
     """The context that they come into."""
-    reply_to: str | None = None
-    """As for drift.push."""
-    wake: bool | None = None
-    """As for drift.push."""
-
-
-class MergeParams(PreviewParams):
-    """A fork, and what is merged of it."""
-
-    blocks: list[str] | None = Field(default=None, max_length=MOST_BLOCKS)
-    """New blocks of the fork that are taken; all that drift.preview offers if absent."""
-    resolve: dict[int, ConflictChoice] = Field(default_factory=dict)
-    """Choice for each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
-    prefer: Resolution | None = None
-    """The side that the other conflicts go to."""
-    plan: str | None = None
-    """The `plan` of a preview: nothing is merged if it would be something else by now."""
-    summary: bool = False
-    """Whether a summary of what is new and changed there comes instead, as by drift.distill."""
-    model: str | None = None
-    """The model that writes it."""
-    conclude: bool = False
-    """Archive the fork then."""
-    wake: bool = False
-    """Whether the models of the target answer it."""
 
 
 class DriftListParams(Params):
@@ -242,7 +214,7 @@ async def _move(
     kind: DriftKind,
     source: Context,
     target: Context,
-    params: PushParams | PullParams,
+    params: CopiedBlocksParams,
 ) -> DeliveredResult:
     check_target(source, target)
     answered = await block_in(call, target, params.reply_to) if params.reply_to else None
@@ -255,10 +227,23 @@ async def _move(
         reply_to=answered,
         wakes=wakes(call, params.wake),
     )
-    # Between these two nothing comes: the copies are of the version that is staged.
-    document = capture(source.document, blocks, call.kernel.ids.client_id())
-    row = await stage(call, kind, source, target, request)
-    return await deliver(call.kernel, row.id, call.actor, document)
+    return await _bring(call, kind, source, target, request)
+
+
+async def _bring(
+    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
+) -> DeliveredResult:
+    """Stage a drift and deliver it, also if the call is broken off meanwhile."""
+
+    async def bring() -> DeliveredResult:
+        document = None
+        if request.blocks:
+            # Between these two nothing comes: the copies are of the version that is staged.
+            document = capture(source.document, request.blocks, call.kernel.ids.client_id())
+        row = await stage(call, kind, source, target, request)
+        return await deliver(call.kernel, row.id, call.actor, document)
+
+    return await run_uninterrupted(bring())
 
 
 def lineage_of(source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
@@ -294,7 +279,7 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
         )
     blocks = None
     if params.blocks is not None:
-        blocks = tuple([await block_in(call, source, one) for one in params.blocks])
+        blocks = [await block_in(call, source, one) for one in params.blocks]
     check_mergeable(source, target)
     if params.summary:
         plan = await planned(call.kernel, source, target)
@@ -305,12 +290,10 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
         summed_up = await call.kernel.call(call.actor, "drift.distill", about)
         merged = DeliveredResult.model_validate(summed_up)
     else:
-        choices = MergeChoices(
-            blocks=blocks, resolve=params.resolve, prefer=params.prefer, plan=params.plan
+        request = DriftRequest(
+            wakes=params.wake, merge=params.model_copy(update={"blocks": blocks})
         )
-        request = DriftRequest(wakes=params.wake, merge=choices)
-        row = await stage(call, DriftKind.MERGE, source, target, request)
-        merged = await deliver(call.kernel, row.id, call.actor)
+        merged = await _bring(call, DriftKind.MERGE, source, target, request)
     is_whole = target.document.header(merged.block_id or "").status == Status.DONE
     if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)
@@ -394,7 +377,7 @@ class DriftRequest(BaseModel):
     lineage: tuple[str, ...] = ()
     reply_to: str | None = None
     wakes: bool = False
-    merge: MergeChoices | None = None
+    merge: MergeParams | None = None
     credential: int | None = None
     """Number of that which let in whoever asked."""
     of_turn: bool = False
@@ -488,7 +471,8 @@ async def _write(
         fork = await kernel.context(source.id)
         plan = await planned(kernel, fork, context)
         blocks, changes = merge_changes(fork, context, plan, request.merge, actor, time)
-        taken = taken_blocks(kernel, fork, plan, blocks)
+        document = capture(fork.document, blocks, kernel.ids.client_id())
+        taken = TakenBlocks(source, document, blocks, plan.authors)
         row = replace(row, version=plan.version)
     else:
         if document is None:
@@ -523,8 +507,10 @@ async def resume_drifts(kernel: Kernel) -> None:
                 await deliver(kernel, row.id, actor)
             finally:
                 await kernel.close_session(actor)
-        except (AntiphonError, ValueError) as error:  # a request may be of a later version
+        except AntiphonError as error:
             _log.warning("the drift %s was not delivered: %s", row.id, error)
+        except Exception:  # noqa: BLE001  whatever one fails with, the others are delivered
+            _log.exception("the drift %s was not delivered", row.id)
 
 
 def _returned(kernel: Kernel, row: DriftRow, request: DriftRequest) -> Actor:

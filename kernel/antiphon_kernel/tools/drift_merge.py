@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,8 +12,6 @@ from antiphon_kernel.contexts.lineage import (
     Changes,
     MergedBlock,
     MergePlan,
-    TakenBlocks,
-    capture,
     check_mergeable,
     inherited_runs,
     plan_merge,
@@ -27,10 +26,13 @@ from antiphon_kernel.storage import InheritedRun
 from antiphon_kernel.text.merge3 import Resolution, check_conflicts
 from antiphon_kernel.text.merge_edits import MergeSplice, resolved
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor, TextSplice
+from antiphon_kernel.types.quoting import count_of, quote
+from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
+
+MOST_BLOCKS: Final = 1_000
+"""Blocks of one drift."""
 
 
 class PreviewParams(Params):
@@ -141,16 +143,25 @@ class ConflictChoice(BaseModel):
         return self.side if self.side is not None else self.text or ""
 
 
-class MergeChoices(BaseModel):
-    """Choices for a merge, as they are stored until it is delivered."""
+class MergeParams(PreviewParams):
+    """A fork, and what is merged of it."""
 
-    model_config = ConfigDict(frozen=True)
-
-    blocks: tuple[str, ...] | None = None
-    """Blocks of the fork that are taken; all that are offered if None."""
-    resolve: Mapping[int, ConflictChoice] = Field(default_factory=dict)
+    blocks: list[str] | None = Field(default=None, max_length=MOST_BLOCKS)
+    """New blocks of the fork that are taken; all that drift.preview offers if absent."""
+    resolve: dict[int, ConflictChoice] = Field(default_factory=dict)
+    """Choice for each conflict, by its number: `{"side": "theirs"}` or `{"text": "..."}`."""
     prefer: Resolution | None = None
+    """The side that the other conflicts go to."""
     plan: str | None = None
+    """The `plan` of a preview: nothing is merged if it would be something else by now."""
+    summary: bool = False
+    """Whether a summary of what is new and changed there comes instead, as by drift.distill."""
+    model: str | None = None
+    """The model that writes it."""
+    conclude: bool = False
+    """Archive the fork then."""
+    wake: bool = False
+    """Whether the models of the target answer it."""
 
 
 async def planned(kernel: Kernel, source: Context, target: Context) -> MergePlan:
@@ -237,7 +248,7 @@ def merge_changes(
     source: Context,
     target: Context,
     plan: MergePlan,
-    choices: MergeChoices,
+    choices: MergeParams,
     actor: Actor,
     time: int,
 ) -> tuple[tuple[str, ...], Changes]:
@@ -291,7 +302,8 @@ def merge_changes(
 
     def apply() -> None:
         for block, script in splices.items():
-            target.document.splice_all(block, _sequential(script))
+            for one in reversed(script):
+                target.document.splice(block, one.offset, one.deleted, one.inserted)
 
     merged = {one.block: one for one in plan.changes}
     return tuple(block for block in offers if block in set(taken)), Changes(
@@ -305,23 +317,6 @@ def merge_changes(
     )
 
 
-def taken_blocks(
-    kernel: Kernel, source: Context, plan: MergePlan, blocks: Sequence[str]
-) -> TakenBlocks:
-    """Return the blocks of a fork that are taken, as they are now."""
-    document = capture(source.document, blocks, kernel.ids.client_id())
-    return TakenBlocks(source.row, document, blocks, plan.authors)
-
-
-def _sequential(script: Sequence[MergeSplice]) -> list[TextSplice]:
-    """Return splices each of which counts in the text as the ones before leave it."""
-    found, grown = list[TextSplice](), 0
-    for one in script:
-        found.append(TextSplice(one.offset + grown, one.deleted, one.inserted))
-        grown += len(one.inserted) - one.deleted
-    return found
-
-
 def _inherited(
     target: Context, merged: MergedBlock, script: Sequence[MergeSplice], actor: Actor, time: int
 ) -> list[InheritedRun]:
@@ -332,9 +327,6 @@ def _inherited(
 
 
 def _summed_up(changed: int, added: int) -> str:
-    said = [
-        f"{count} {'block' if count == 1 else 'blocks'} {what}"
-        for count, what in ((changed, "changed"), (added, "added"))
-        if count
-    ]
+    counts = (changed, "changed"), (added, "added")
+    said = [f"{count_of(count, 'block')} {what}" for count, what in counts if count]
     return ", ".join(said) or "nothing changed"

@@ -288,8 +288,9 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
             state = DriftState.UNDONE if turn is UndoDirection.UNDO else DriftState.DELIVERED
             drift = call.kernel.drifts.of_unit(context.row, row.unit)
             drift = replace(drift, state=state)
-            call.kernel.drifts.know(drift)
         written = context.apply_undo(call.actor, row, plan, blocks, drift)
+        if drift is not None:
+            call.kernel.drifts.know(drift)
         await written.saved()
         undone, versions = list(written.versions), dict(written.versions)
         seq = written.seq

@@ -41,7 +41,9 @@ MOST_CONTEXTS: Final = 5
 
 HUMAN, MODEL = PrincipalKind.HUMAN, PrincipalKind.MODEL
 WRITERS: Final = {"amy": HUMAN, "bo": HUMAN, "aria": MODEL, "cleo": MODEL}
-LETTERS: Final = dict(zip(WRITERS, ("abcde", "fghij", "klmno", "pqrst"), strict=True))
+LETTERS: Final = dict(zip(WRITERS, ("abcde", "éèêëç", "klmno", "бвгдж"), strict=True))
+LENGTH: Final = 5
+"""Letters of a word."""
 AUTHORS: Final = {letter: name for name, letters in LETTERS.items() for letter in letters}
 
 Texts = dict[str, str]
@@ -63,8 +65,10 @@ class Replica:
 
     def splice(self, offset: int, deleted: int, inserted: str) -> None:
         """Put new text behind the old, so that it is clear where it is."""
-        self._text.insert(offset + deleted, inserted)
-        del self._text[offset : offset + deleted]
+        text, end = str(self), offset + deleted
+        start, stop = (len(text[:at].encode()) for at in (offset, end))
+        self._text.insert(stop, inserted)
+        del self._text[start:stop]
 
     def become(self, text: str) -> None:
         """Take over how conflicts were resolved."""
@@ -92,17 +96,14 @@ class Place:
     originals: dict[str, str] = field(default_factory=dict)
     """The block of the parent that is the original of a block, or else its last copy."""
     declined: dict[str, int] = field(default_factory=dict)
-    """New blocks that a merge has not taken, and how often they had been changed then."""
+    """How often blocks had been changed that were there at the fork or last merge."""
     changes: Counter[str] = field(default_factory=Counter)
     """How often each block has been changed."""
 
 
 @dataclass(slots=True)
 class Step:
-    """A drift that was the last change of its target, and what it changed there.
-
-    It is not undone once another context has got what it brought: the replicas would not tell.
-    """
+    """A drift that was the last change of its target, and what it changed there."""
 
     by: str
     source: str
@@ -112,6 +113,8 @@ class Step:
     known: list[tuple[dict[str, Replica], dict[str, str], dict[str, int]]]
     """Replicas of the target, originals and what is declined of the source, before and after."""
     undone: bool = False
+    is_known: bool = False
+    """Whether another context has got what the target had since."""
 
     @property
     def new(self) -> list[str]:
@@ -175,7 +178,7 @@ class Machine:
     def word(self, writer: str) -> str:
         number, letters = next(self._numbers), LETTERS[writer]
         found = ""
-        for _ in range(5):
+        for _ in range(LENGTH):
             number, digit = divmod(number, len(letters))
             found += letters[digit]
         return found
@@ -249,14 +252,19 @@ class Machine:
         label, new = self._label(), f"fork-{len(self.places)}"
         source = self.places[label]
         made = await self._call("amy", "context.fork", context=source.id, label=new)
-        self.last.pop(label, None)
+        self._seen(label)
         place = self.places[new] = Place(made["context_id"], label)
         document = (await self._context(new)).document
         for header in document.headers(document.block_ids()):
             if (replica := source.replicas.get(header.source_block or "")) is not None:
                 place.replicas[header.id] = replica.merged()
                 place.originals[header.id] = str(header.source_block)
+                place.declined[header.id] = 0
                 self.native.add(header.id)
+
+    def _seen(self, label: str) -> None:
+        if label in self.last:
+            self.last[label].is_known = True
 
     async def push(self) -> None:
         await self._move("drift.push")
@@ -323,7 +331,7 @@ class Machine:
         else:
             await self._call(writer, tool, **params)
         after = await self.shown(target)
-        self.last.pop(source, None)
+        self._seen(source)
         step = self.last[target] = Step(writer, source, target, before, after, known)
         place.changes.update(step.changed)
         return step
@@ -341,7 +349,7 @@ class Machine:
         assert [one["number"] for one in conflicts] == [*range(preview["conflicts"])]
         resolve = {str(one["number"]): self._resolution(writer) for one in conflicts}
         offered = [one["source_block"] for one in preview["offers"]]
-        assert offered == await self._offered(label, there), self.done
+        assert offered == await self._offered(label, here, there), self.done
         blocks = [one for one in offered if self.rng.random() < 0.7]
         if not (preview["changes"] or blocks):
             return
@@ -362,8 +370,7 @@ class Machine:
         for block, replica in merged.items():
             replica.become(step.after[block])
         self.places[target].replicas = {**self.places[target].replicas, **merged}
-        declined = {block: place.changes[block] for block in offered if block not in blocks}
-        place.declined = {**place.declined, **declined}
+        place.declined = {**place.declined, **{block: place.changes[block] for block in there}}
         self._arrived(step, self._replicas(label, blocks))
 
     def _check_preview(
@@ -396,14 +403,14 @@ class Machine:
         assert changes.keys() & here.keys() <= found.keys()
         return found
 
-    async def _offered(self, label: str, there: Texts) -> list[str]:
+    async def _offered(self, label: str, here: Texts, there: Texts) -> list[str]:
         """Return what the parent does not have, has not given, and did not decline as it is."""
         place, document = self.places[label], (await self._context(label)).document
         parent = self.places[str(place.parent)].id
         return [
             block
             for block in there
-            if block not in place.originals
+            if place.originals.get(block) not in here
             and place.declined.get(block) != place.changes[block]
             and there[block]
             and not (
@@ -435,7 +442,14 @@ class Machine:
         expected = step.before if step.undone else step.after
         assert await self.shown(label) == expected
         source = self.places[step.source]
-        place.replicas, originals, declined = step.known[not step.undone]
+        replicas, originals, declined = step.known[not step.undone]
+        if step.is_known:  # to others these are edits, and to the source it never was
+            again = {one: place.replicas.get(one, replicas[one]) for one in replicas}
+            replicas = {one: replica.merged() for one, replica in again.items()}
+            for one in replicas.keys() & {*step.changed}:
+                replicas[one].is_typed_again = True
+                replicas[one].become(expected[one])
+        place.replicas = replicas
         if source.parent == step.target:
             source.originals, source.declined = originals, declined
         place.changes.update(step.changed)
@@ -499,10 +513,11 @@ def both(conflict: dict[str, Any]) -> str:
 def order(text: str, ours: str, theirs: str) -> list[list[str]]:
     """The words of a merge; those that only one side has and that stand side by side are sorted.
 
-    Which of two insertions at one place comes first depends on the ids of clients.
+    Which of two insertions at one place comes first depends on the ids of clients; they may stand
+    without a blank between.
     """
     common = {*ours.split()} & {*theirs.split()}
-    groups = groupby(text.split(), lambda word: word in common)
+    groups = groupby(re.findall(rf"\w{{{LENGTH}}}", text), lambda word: word in common)
     return [[*words] if is_common else sorted(words) for is_common, words in groups]
 
 

@@ -42,6 +42,12 @@ async def fork(call: Caller, one: str) -> Context:
     return await call.context("tidy")
 
 
+async def apart(call: Caller) -> tuple[int, int]:
+    """By how many blocks the fork is ahead, and behind."""
+    (fork,) = [one for one in (await call("context.list"))["contexts"] if one["label"] == "tidy"]
+    return fork["ahead"], fork["behind"]
+
+
 async def test_merge_keeps_what_both_sides_wrote_and_who_wrote_it(
     call: Caller, amy: Actor, bo: Actor, aria: Actor, one: str, fork: Context, edit: Edit
 ) -> None:
@@ -52,6 +58,7 @@ async def test_merge_keeps_what_both_sides_wrote_and_who_wrote_it(
     made = {"kind": "text", "parent_id": there, "status": "done"}
     new = (await call.kernel.call(aria, "block.create", {**made, "content": "New."}))["block_id"]
     preview = await call("drift.preview", source="tidy")
+    assert await apart(call) == (2, 1)
     (change,) = preview["changes"]
     assert change["after"] == "The quick 😀 brown fox jumps over the dog.\nAnd so on, and on.\n"
     assert [one["source_block"] for one in preview["offers"]] == [new]
@@ -72,6 +79,7 @@ async def test_merge_keeps_what_both_sides_wrote_and_who_wrote_it(
     await call("block.redo", context="default")
     assert [text for _, text in shown(context)] == after
     assert (await authors(call, one))[1][:2] == ("quick 😀 brown", "bo")
+    assert await apart(call) == (0, 0)
 
 
 async def test_merge_again_brings_only_what_is_new(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.files import git as git_module
 from antiphon_kernel.files.git import Git
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.project_paths import find_path
 
 
@@ -64,3 +67,23 @@ async def test_folder_without_a_repository_has_no_list_and_no_marks(tmp_path: Pa
     run(tmp_path, "init", "-q")
     (tmp_path / ".git" / "MERGE_HEAD").touch()
     assert await git.operation() == "MERGE_HEAD"
+
+
+async def test_commit_that_does_not_come_to_an_end_is_stated(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = find_path(project, "new")
+    many = [replace(path, names=(f"{number:040}",)) for number in range(5_000)]
+    with pytest.raises(AntiphonError, match="too long"):
+        await Git(project).commit(many, "message")
+    for name in ("name", "email"):
+        run(project, "config", f"user.{name}", "amy")
+    hook = project.parent / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nsleep 60\n")
+    hook.chmod(0o755)
+    monkeypatch.setattr(git_module, "_COMMIT_SECONDS", 0.5)
+    with pytest.raises(AntiphonError, match="was ended"):
+        await Git(project).commit([path], "message")
+    assert (await Git(project).marks())["new"] == "??"
+    assert await Git(project).operation() is None

@@ -107,6 +107,28 @@ async def test_fork_of_ten_times_the_blocks_takes_ten_times_the_work(tmp_path: P
     assert many < 12 * few
 
 
+async def drift_calls(folder: Path, size: int) -> list[int]:
+    """The work of bringing blocks over, of bringing the copies on, of undo and of redo."""
+    folder.mkdir()
+    async with filled(folder) as kernel:
+        await many_blocks(kernel, size)
+        blocks = list(kernel.context.document.block_ids())
+        for label in ("notes", "third"):
+            await kernel.call("context.create", label=label)
+        done = [await calls_of(kernel.call("drift.push", to="notes", blocks=blocks))]
+        notes = await kernel.kernel.context("notes")
+        copies = list(notes.document.block_ids())[1:]
+        done.append(await calls_of(kernel.call("drift.push", to="third", blocks=copies)))
+        for tool in ("block.undo", "block.redo"):
+            done.append(await calls_of(kernel.call(tool, context="third")))
+        return done
+
+
+async def test_drift_of_ten_times_the_blocks_takes_ten_times_the_work(tmp_path: Path) -> None:
+    few, many = [await drift_calls(tmp_path / str(size), size) for size in (50, 500)]
+    assert all(much < 12 * little for little, much in zip(few, many, strict=True)), (few, many)
+
+
 async def test_fork_after_a_long_history_takes_the_same_work(tmp_path: Path) -> None:
     short, long = [
         await fork_calls(tmp_path / str(size), long_history, size) for size in (10, 1_000)

@@ -361,6 +361,22 @@ async def test_question_shows_the_difference_and_the_answer_carries_it_out(
     assert "version" in await desk.decide(block)
 
 
+async def test_changes_that_were_not_allowed_are_committed_by_a_person(open_desk: OpenDesk) -> None:
+    desk = await open_desk(ASKING)
+    edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
+    blocks = [await desk.asked(READ, edit)]
+    await desk.decide(blocks[0], "no")
+    blocks.append(await desk.asked(create("new.txt")))
+    await desk.decide(blocks[1], "no")
+    shown = await desk.stage.call("drift.commit", blocks=blocks)
+    assert [one["path"] for one in shown["files"]] == ["a.txt", "new.txt"]
+    assert not (desk.project / "new.txt").exists()
+    await desk.stage.call("drift.commit", blocks=blocks, difference=shown["difference"])
+    assert (await desk.stage.call("file.save", path="a.txt"))["written"]
+    assert (desk.project / "a.txt").read_text() == "one\n2\nthree\nfour\nfive\n"
+    assert (desk.project / "new.txt").read_text() == "new\n"
+
+
 async def test_difference_that_somebody_writes_over_before_the_question_is_not_asked_about(
     open_desk: OpenDesk,
 ) -> None:

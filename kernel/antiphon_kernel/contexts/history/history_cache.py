@@ -112,7 +112,6 @@ class HistoryCache:
             self._journal,
             self._context,
             lambda block: self._number_of(block) if block in self._document else NO_BLOCK,
-            [*map(self._number_of, blocks)] if len(blocks) <= _BATCH_BLOCKS else None,
         )
         at = 0
         while at < len(blocks):

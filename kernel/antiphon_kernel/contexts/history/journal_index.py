@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain
 from typing import Final
 
 from antiphon_kernel.storage import (
@@ -125,21 +125,15 @@ class JournalIndex:
     """
 
     def __init__(
-        self,
-        journal: Journal,
-        context: ContextRow,
-        number_of: Callable[[str], int],
-        only: Collection[int] | None = None,
+        self, journal: Journal, context: ContextRow, number_of: Callable[[str], int]
     ) -> None:
         """
         Args:
             number_of: the number of a block by its id, `NO_BLOCK` if there is none.
-            only: the numbers of the blocks that are asked for; of all if None.
         """
         self._journal = journal
         self._context = context
         self._number_of = number_of
-        self._only = frozenset(only) if only is not None else None
         self._owners: ItemOwners | None = None
         self._op_sizes = array("I", [0])
         self.seqs: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
@@ -157,27 +151,17 @@ class JournalIndex:
         slices = TimeSlice()
         while (after := len(self._op_sizes) - 1) < upto:
             limit = min(_TOUCHES_READ, upto - after)
-            only = self._only if not self.is_exact else None
-            found = await self._journal.changes(self._context, after, limit=limit, blocks=only)
-            touches = [touch for touch in found if touch.seq <= upto]
-            if only is None and len(touches) < limit:
-                raise CorruptContextError(self._context, "a transaction is missing", after + 1)
-            for touch in touches:
-                self._pass(touch.seq)
-                self._op_sizes.append(touch.size)
+            touches = await self._journal.changes(self._context, after, limit=limit)
             if len(touches) < limit:
-                self._pass(upto + 1)
+                raise CorruptContextError(self._context, "a transaction is missing", after + 1)
+            self._op_sizes.extend(touch.size for touch in touches)
             unseen = await self._unseen(touches)
             for touch in touches:
                 blocks = unseen.get(touch.seq, touch.versions)
-                for block in blocks if only is None else only.intersection(blocks):
+                for block in blocks:
                     self.seqs[block].append(touch.seq)
                     self.sizes[block] += touch.size // len(blocks)
             await slices.pause()
-
-    def _pass(self, seq: int) -> None:
-        """Those before a transaction that are not there concern no block that is asked for."""
-        self._op_sizes.extend(repeat(0, seq - len(self._op_sizes)))
 
     async def make_exact(self) -> None:
         """Index what nobody ever saw too: text written and removed offline touches no block."""

@@ -214,7 +214,7 @@ class InheritedAuthors:
                 yield op
             return
         known = await self._journal.block_numbers(row)
-        index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK), numbers)
+        index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK))
         await index.extend(upto)
         await index.make_exact()
         async for op in index.ops({seq for number in numbers for seq in index.seqs[number]}):

@@ -131,11 +131,12 @@ def write_drift(
     }
     inherited = {**copied, **changes.inherited}
     runs = (run for texts in inherited.values() for found in texts.values() for run in found)
-    everybody = dict.fromkeys([*authors.values(), *(run.principal for run in runs)])
+    known = dict.fromkeys([*authors.values(), *(run.principal for run in runs)])
+    everybody = list(map(principal_of, known))
 
     def write() -> None:
         for principal in everybody:
-            context.members.introduce(principal_of(principal))
+            context.members.introduce(principal)
         orders = orders_at(document, len(document), 1 + len(copies))
         document.create_block(header._replace(order=orders[0]), changes.text)
         texts = source.plain_texts(taken.blocks)

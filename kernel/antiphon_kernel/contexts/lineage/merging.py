@@ -149,7 +149,8 @@ async def _plan(
         if not rows or document.is_draft(block) or is_cut_out(document.header(block)):
             continue
         is_text = isinstance(document.schema(block), TextSchema)
-        if pair is None or not is_text:
+        # What the target has cut out would be changed where nobody sees it.
+        if pair is None or not is_text or is_cut_out(theirs.header(pair.block)):
             if _is_offered(source, block, target):
                 offers.append(block)
                 bases[block] = None
