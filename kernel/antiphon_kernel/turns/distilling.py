@@ -44,7 +44,7 @@ from antiphon_kernel.tools.drift_merge import MOST_BLOCKS
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.prompt_reading import AnsweringModel
-from antiphon_kernel.turns.runner import runner_of
+from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import DriftKind, Status
@@ -144,8 +144,9 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
         made.announce(actor)
     else:
         asker = Asker(kernel, actor, Permission.WRITE)
-        write = partial(made.write, model, asker.session)
-        job = runner_of(kernel).start_writing(target, model.name, asker, write)
+        job = Job(target.id, model.name, model=model.name)
+        write = partial(made.write, model, asker.session, job)
+        runner_of(kernel).start_writing(target, job, asker, write)
         await asyncio.wait({job.task})
     return DeliveredResult.of(kernel, replace(written.row, outcome=made.outcome))
 
@@ -165,7 +166,12 @@ class Distillation:
     """Why it was not written to its end."""
 
     async def write(
-        self, model: AnsweringModel, asker: Actor, writer: BlockWriter, presence: WriterPresence
+        self,
+        model: AnsweringModel,
+        asker: Actor,
+        job: Job,
+        writer: BlockWriter,
+        presence: WriterPresence,
     ) -> None:
         """Write it, and end its block."""
         block, document = self.block, self.context.document
@@ -174,6 +180,10 @@ class Distillation:
         self.outcome = "It was stopped while it was written."
         try:
             failure = await self._stream(model, writer, asker.principal.id)
+        except asyncio.CancelledError:
+            stop = self.kernel.writers.interrupt
+            stop(self.context, {block}.__contains__, stopped_by=job.stopped_by)
+            raise
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
             _log.exception("the summary %s was not written", block)
             failure = str(error) or type(error).__name__

@@ -377,18 +377,16 @@ class TurnRunner:
             presence.leave()
             await self._kernel.close_session(actor)
 
-    def start_writing(self, context: Context, model: str, asker: Asker, write: _Write) -> Job:
+    def start_writing(self, context: Context, work: Job, asker: Asker, write: _Write) -> None:
         """Let a model write something that is no answer.
 
         Args:
             asker: who has asked for it; when they have to go, it is stopped.
             write: is cancelled to stop it.
         """
-        work = Job(context.id, model, model=model)
         doing = self._let_write(context, work, write)
-        self._start(context, work, asker, doing, f"writing of {model}")
+        self._start(context, work, asker, doing, f"writing of {work.model}")
         self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
-        return work
 
     async def _refuse(
         self, context: Context, prompt: str, model: Principal, role: AccessRole
