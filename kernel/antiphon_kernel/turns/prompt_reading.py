@@ -157,9 +157,11 @@ class PromptReader:
             reading = replace(reading, tail=await self._tail(reading))
         with without_collection():
             conversation = reading.request()
-        files = await self._files(conversation)
-        prompt = ModelPrompt(conversation, self.system, self.tools, files)
+        files, most = await self._files(conversation), self._wanted or _DEFAULT_ANSWER
+        prompt = ModelPrompt(conversation, self.system, self.tools, files, most)
         read = ReadPrompt(prompt, reading, version, self.model.calibration)
+        if self.window is None:
+            return read
         return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
     async def _tail(self, reading: LayoutReading) -> LayoutTail:
