@@ -400,7 +400,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     await until(lambda: any("verses." in row.text for row in terminal_rows(app)), "the version")
     yield "history"
 
-    await app.push_screen(MergeModal(MERGE, {"s": THEIRS}))
+    await app.push_screen(MergeModal(MERGE))
     yield "conflict"
 
     await pilot.press("t", "n")

@@ -45,7 +45,7 @@ _COMMIT: Final = (
     _option(["--difference"], help="Digest of the difference that was shown."),
 )
 _EVERY: Final = (
-    click.Option(["--output-format"], type=click.Choice(["text", "json"]), default="text"),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the tool's result as one line."),
     _option(["--as", "as_name"], metavar="NAME", help="Who.  [default: the owner]"),
 )
 
@@ -71,14 +71,13 @@ def drift() -> None:
 
 
 def _run(
-    tool: str, *, kernel: KernelTarget, output_format: str, as_name: str | None, **given: Any
+    tool: str, *, kernel: KernelTarget, as_json: bool, as_name: str | None, **given: Any
 ) -> None:
     if "context" in given:
         given["context"] = given["context"] or kernel.context
     params = {name: value for name, value in given.items() if value not in (None, (), {})}
     if params.pop("no_blocks", False):
         params["blocks"] = []
-    as_json = output_format == "json"
     found = call_kernel(kernel, f"drift.{tool}", params, as_json=as_json, as_name=as_name)
     print_result(found, as_json, drift_rows(found))
 
@@ -90,24 +89,17 @@ for _name, (_help, _params) in _COMMANDS.items():
 
 
 def drift_rows(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a result, of whatever drift it is."""
-    from antiphon_kernel.text.patch import unified_diff
+    """Yield the lines of a result: each value behind its name, texts below it."""
+    if "before" in found:
+        from antiphon_kernel.text.patch import unified_diff
 
-    told = found.get("drift", found)
-    for one in found.get("drifts", [told] if "drift_id" in told else ()):
-        ways = f"{one['kind']} {one['source_label']} → {one['target_label']}: {one['state']}"
-        more = (one.get(name) for name in ("time", "username", "name", "outcome"))
-        yield "  ".join([one["drift_id"], ways, *filter(None, more)])
-    for one in found.get("changes", ()):
-        yield from unified_diff(one["before"], one["after"], one["name"]).splitlines()
-        for place in one["conflicts"]:
-            yield f"conflict {place['number']} in {one['name']}:"
-            for side in ("base", "ours", "theirs"):
-                yield from (f"  {side}: {line}" for line in place[side].splitlines() or [""])
-    for one in found.get("offers", ()):
-        yield f"new: {one['source_block_name']}  {one['username']}  {one['tokens']} tokens"
-        yield from (f"  {line}" for line in one["text"].splitlines())
-    for one in found.get("files", ()):
-        yield from one["diff"].splitlines()
-    last = ("plan", "difference", "commit", "outcome") if "drift_id" not in found else ()
-    yield from (f"{name}: {found[name]}" for name in last if name in found)
+        diff = unified_diff(found["before"], found["after"], found["name"])
+        found = {**found, "before": [], "after": [], "diff": diff}
+    for name, value in found.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict) or "\n" in str(one):
+                yield f"{name}:"
+                lines = drift_rows(one) if isinstance(one, dict) else one.splitlines()
+                yield from (f"  {line}" for line in lines)
+            else:
+                yield f"{name}: {one}"

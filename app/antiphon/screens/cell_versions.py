@@ -86,10 +86,7 @@ class CellVersions(Controller):
             self._hint(f"Restored version {version} · <key:undo> takes that back")
 
     async def show_history(self, block: str | None, version: int | None = None) -> None:
-        """Go through the versions of a cell, or of the page, and do what is chosen there.
-
-        It begins at a `version` of the context, or at the last one.
-        """
+        """Go through the versions of a cell or the page, from one on; do what is chosen there."""
         document, source = self._session.document, self._source
         order = [one for one in document.block_ids() if not source.is_hidden(one)]
         numbers = {one: self._scope.number(one) for one in source.ids()}

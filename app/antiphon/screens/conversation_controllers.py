@@ -204,7 +204,6 @@ class ConversationControllers:
             self.models.changed.listen(self._people_changed),
             self.contexts.changed.listen(self.sidebar.show_contexts),
             self.contexts.changed.listen(self._people_changed),
-            self.contexts.changed.listen(self.drift.contexts_changed),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
             session.previewed.listen(self.view.show_preview),
@@ -344,7 +343,6 @@ class ConversationControllers:
             # A turn so short that its author was never seen at work.
             self._fetch_models()
         self.questions.cells_changed(change)
-        self.drift.cells_changed(change)
         self.arranger.leave_hidden(change)
         if self.tour.cells_changed(change):
             self._host.suggest()

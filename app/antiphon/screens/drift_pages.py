@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -16,18 +16,6 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.widgets.status import KeyLines, StatusSpan
 from antiphon_kernel.types.quoting import count_of
-
-
-class ListedCell(NamedTuple):
-    """A cell that can go elsewhere."""
-
-    words: str
-    tokens: int
-    """Of its text, and of what goes along."""
-
-    def shown(self, *, is_ticked: bool) -> Content:
-        tokens = (f"{'☑' if is_ticked else '☐'}{self.tokens:>7,}  ", "$text-muted")
-        return Content.assemble(tokens, displayable_in_a_row(self.words))
 
 
 class CellsModal(HintingModal[dict[str, Any] | None]):
@@ -49,16 +37,14 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
         Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),
     ]
 
-    def __init__(self, does: str, cells: Mapping[str, ListedCell], ticked: Iterable[str]) -> None:
+    def __init__(self, does: str, cells: Mapping[str, str], chosen: str | None) -> None:
         """`does` is what Enter does, in words."""
         super().__init__()
         self._does = does
         self._cells = cells
-        self._ticked = set(ticked)
+        self._ticked = cells.keys() & {chosen}
         self._wakes = True
-        self._list = OptionList(
-            *(Option(one.shown(is_ticked=at in self._ticked), at) for at, one in cells.items())
-        )
+        self._list = OptionList(*(Option(self._shown(one), one) for one in cells))
         self._keys = KeyLines()
         self.shown = (self._list, self._keys)
 
@@ -68,20 +54,21 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
         self._list.highlighted = min(at, default=len(self._cells) - 1)
         self._name_keys()
 
+    def _shown(self, cell: str) -> Content:
+        sign = "☑ " if cell in self._ticked else "☐ "
+        return Content(sign + displayable_in_a_row(self._cells[cell]))
+
     def _name_keys(self) -> None:
-        cells = [self._cells[one] for one in self._ticked]
-        tokens = count_of(sum(one.tokens for one in cells), "token")
-        does = f"{self._does}: {count_of(len(cells), 'cell')}, about {tokens}"
+        what = count_of(len(self._ticked), "cell") if self._ticked else "the last answer"
         wakes = f"{'☑' if self._wakes else '☐'} models answer"
-        self._keys.keys = (("Space", "tick"), ("w", wakes), ("Enter", does), ("Esc", "leave"))
+        enter = ("Enter", f"{self._does}: {what}")
+        self._keys.keys = (("Space", "tick"), ("w", wakes), enter, ("Esc", "leave"))
 
     def action_tick(self) -> None:
         option = self._list.highlighted_option
         if option is not None and option.id is not None:
             self._ticked ^= {option.id}
-            is_ticked = option.id in self._ticked
-            shown = self._cells[option.id].shown(is_ticked=is_ticked)
-            self._list.replace_option_prompt(option.id, shown)
+            self._list.replace_option_prompt(option.id, self._shown(option.id))
             self._name_keys()
 
     def action_wake(self) -> None:
@@ -90,10 +77,7 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
 
     def action_go(self) -> None:
         blocks = [cell for cell in self._cells if cell in self._ticked]
-        if blocks:
-            self.dismiss({"blocks": blocks, "wake": self._wakes})
-        else:
-            self.hint("Tick a cell first.")
+        self.dismiss({"wake": self._wakes} | ({"blocks": blocks} if blocks else {}))
 
 
 class DifferenceModal(HintingModal[bool]):
@@ -115,10 +99,8 @@ class DifferenceModal(HintingModal[bool]):
         self.shown[0].focus()
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
-        path = "" if not self._lines else displayable_in_a_row(self._lines[0].path)
-        more = len({line.path for line in self._lines}) - 1
-        title = f"Commit into {path}" + (f" and {more} more" if more else "")
-        rows = [[StatusSpan(title, theme.heading_2)], []]
+        paths = ", ".join(dict.fromkeys(line.path for line in self._lines))
+        rows = [[StatusSpan(f"Commit into {displayable_in_a_row(paths)}", theme.heading_2)], []]
         for row in difference_rows(self._lines, width, theme):
             rows.append([StatusSpan(piece.text, piece.style) for piece in row])
         return rows

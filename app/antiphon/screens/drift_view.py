@@ -1,48 +1,36 @@
-"""Work that goes to other contexts and comes from them, and the way to where it came from."""
+"""Work that goes to other contexts and back, and the way to where it came from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 from antiphon.actions import Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
-from antiphon.render.view import drift_label
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.drift_pages import CellsModal, DifferenceModal, ListedCell
+from antiphon.screens.drift_pages import CellsModal, DifferenceModal
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.merge_page import MergeModal
 from antiphon.screens.modals import LineModal
 from antiphon.screens.picker import PickerEntry, choose
-from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.drift import drift_origin, is_drifted
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.quoting import count_of
-
-_NO_MODEL: Final = "-"
 
 _PATH: Final = "File for a text that is no diff, as in docs/a.md or a.md:10-20"
 _MESSAGE: Final = "Message of a git commit; without one there is none"
 _LONGEST: Final = 1_000
 
-_ARRIVING_SECONDS: Final = 1.0
-"""How long after another context was opened something is said of it."""
-
 
 class DriftView(Controller):
-    """Lets the person bring work to another context or back, and tells of what has come."""
+    """Lets the person bring work to another context or back, and shows where it came from."""
 
     def __init__(self, scope: ActionScope, contexts: KnownContexts, arranger: CellArranger) -> None:
         super().__init__(scope)
         self._contexts = contexts
         self._arranger = arranger
-        self._versions: Mapping[str, int] = {}
-        """Of other contexts, as they were looked at last."""
 
     @property
     def _here(self) -> str:
@@ -63,8 +51,6 @@ class DriftView(Controller):
         else:
             self._scope.open_context(header.source_context, header.source_block, version=version)
 
-    # What goes
-
     async def push(self) -> None:
         target = await self._other("Push to which context?")
         if target is not None:
@@ -77,26 +63,21 @@ class DriftView(Controller):
             await self._move("pull", source, f"pull from {self._label(source)}", about)
 
     async def _move(self, way: str, source: str, does: str, about: Mapping[str, Any]) -> None:
-        """Let the person tick cells, at first the chosen one or the last answer, and move them."""
+        """Let the person tick cells, at first the chosen one, and move them."""
         is_chosen = source == self._here and self._scope.mode is Mode.NAVIGATE
         chosen = self._cells.focused_cell if is_chosen else None
         place = {"context": source} | ({"around": chosen} if chosen is not None else {})
-        page = await self._scope.call("context.page", place, "Not listed")
-        cells, answer = dict[str, ListedCell](), list[str]()
-        for one in page["blocks"] if page is not None else ():
-            block, parent = one["block_id"], one.get("parent_id")
-            tokens, text = estimate_text(one["content"]), first_line(one["content"])
-            if one["kind"] in (BlockKind.TOOL_RESULT, BlockKind.FILE) and parent in cells:
-                cells[parent] = cells[parent]._replace(tokens=cells[parent].tokens + tokens)
-            elif not one["excluded"] and one["status"] in (Status.DONE, Status.ERROR):
-                words = text or one.get("tool_name") or one["kind"]
-                cells[block] = ListedCell(f"{one['username']:<8} {words}", tokens)
-                answer = [] if one["role"] == Role.USER else [block]
-        if not cells:
-            self._hint("There is no cell to take.")
+        if (page := await self._scope.call("context.page", place, "Not listed")) is None:
             return
-        ticked = [chosen] if chosen in cells else answer
-        told = await self._cells.app.push_screen_wait(CellsModal(does, cells, ticked))
+        cells = dict[str, str]()
+        for one in page["blocks"]:
+            goes_along = one["kind"] in (BlockKind.TOOL_RESULT, BlockKind.FILE)
+            goes_along = goes_along and one.get("parent_id") in cells
+            is_done = not one["excluded"] and one["status"] in (Status.DONE, Status.ERROR)
+            if is_done and not goes_along:
+                words = first_line(one["content"]) or one.get("tool_name") or one["kind"]
+                cells[one["block_id"]] = f"{one['username']:<8} {words}"
+        told = await self._cells.app.push_screen_wait(CellsModal(does, cells, chosen))
         if told is not None:
             await self._send(way, {**about, **told})
 
@@ -112,36 +93,27 @@ class DriftView(Controller):
         if not entries:
             self._hint("This context is no fork, and has none: <key:fork_here> forks it at a cell.")
             return
-        source: str | None = entries[0].id
-        if len(entries) > 1:
-            source = await choose(self._cells.app, "Merge which fork?", entries)
+        is_one = len(entries) == 1
+        source = entries[0].id if is_one else await choose(self._cells.app, "Merge which?", entries)
         about = {"source": source}
         if source is None or (preview := await self._call("preview", about)) is None:
             return
         if not preview["changes"] and not preview["offers"]:
             self._hint(f"{preview['source_label']} has nothing new for {preview['target_label']}.")
             return
-        texts = dict[str, str]()
-        for block in (one["source_block"] for one in preview["changes"] if one["conflicts"]):
-            read = await self._scope.call("block.read", {"block_id": block})
-            texts[block] = "" if read is None else read["content"]
-        told = await self._cells.app.push_screen_wait(MergeModal(preview, texts))
+        told = await self._cells.app.push_screen_wait(MergeModal(preview))
         merged = None if told is None else await self._send("merge", {**about, **told})
         if merged is not None and merged["target_context"] != here:
             self._scope.open_context(merged["target_context"], merged["block_id"])
-            # Said on the screen that is there by then.
-            words = "This is what the merge has brought · <key:undo> takes it back"
-            self._cells.app.set_timer(_ARRIVING_SECONDS, partial(self._hint, words))
 
     async def distill(self) -> None:
         """Have a summary written of a context into this one."""
         source = await self._other("Distill which context?", PickerEntry(self._here, "this one"))
         models = [PickerEntry(one, one) for one in self._scope.models.here.names]
-        models.append(PickerEntry(_NO_MODEL, "no model: beginnings are quoted"))
+        models.append(PickerEntry("", "no model: beginnings are quoted"))
         model = source and await choose(self._cells.app, "Who writes it?", models)
         if model is not None:
-            self._hint("The summary is being written.")
-            by = {} if model == _NO_MODEL else {"model": model}
+            by = {"model": model} if model else {}
             await self._send("distill", {"source": source, "context": self._here, **by})
 
     async def commit(self) -> None:
@@ -197,35 +169,3 @@ class DriftView(Controller):
             told += " · <key:undo> takes it back"
         self._hint(told)
         return result
-
-    # What comes
-
-    def cells_changed(self, change: CellChange) -> None:
-        """Say from where something has come to this context."""
-        for block in change.added if self._session.is_live else ():
-            header = self._source.header(block)
-            if header.kind == BlockKind.DRIFT and header.author != self._source.me:
-                words = drift_label(self._source.view(block))
-                self._hint(f"{words} · in {self._scope.name(block)}")
-
-    def contexts_changed(self) -> None:
-        """Look for what has come to other contexts that have changed."""
-        before, others = self._versions, self._contexts.others
-        self._versions = {one.id: one.version for one in others}
-        for one in others:
-            seen = before.get(one.id, one.version)
-            if one.unread and one.version > seen and self._scope.file is None:
-                self._scope.host.run_in_background(partial(self._tell_of, one.id, seen))
-
-    async def _tell_of(self, context: str, seen: int) -> None:
-        """Say from where something has come to a context since it had a version."""
-        try:
-            found = (await self._session.call("drift.list", {"context": context}))["drifts"]
-        except AntiphonError:  # which is told where the person asks for something
-            return
-        mine = self._session.me and self._session.me.username
-        for one in found:
-            is_new = one["target_context"] == context and one.get("context_version", 0) > seen
-            if is_new and one["username"] != mine and one["state"] == "delivered":
-                words = f"{one['kind']} from {one['source_label']} by {one['username']}"
-                self._hint(displayable_in_a_row(f"⇢ {one['target_label']}: {words}"))

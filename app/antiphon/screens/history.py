@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import ClassVar, Final, NamedTuple
 
 from rich.style import Style
@@ -167,15 +168,11 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
     def __init__(
         self, source: HistorySource, block: str | None, version: int | None = None
     ) -> None:
-        """`block` is the cell; None for the page.
-
-        Args:
-            version: of the context, which is shown first; the last one if absent.
-        """
+        """`block` is the cell, None for the page; shown first is a `version` of the context."""
         super().__init__()
         self._source = source
         self._cell = block
-        self._wanted = version
+        self._until = inf if version is None else version
         self._block = block
         """The cell whose history is shown; None for that of the page."""
         self._known: dict[str | None, PageHistory] = {}
@@ -223,10 +220,8 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
                 steps = [step for step in steps if shown & step.blocks.keys()]
             self._known[block] = PageHistory(steps)
         if block == self._block:
-            steps = self._known[block].steps
-            if self._wanted is not None:
-                steps = [step for step in steps if step.version <= self._wanted]
-            self._at = max(0, len(steps) - 1)
+            until = [one for one in self._known[block].steps if one.version <= self._until]
+            self._at = max(0, len(until) - 1)
             self._show()
 
     def action_step(self, steps: int) -> None:

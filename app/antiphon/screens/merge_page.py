@@ -30,10 +30,9 @@ BESIDE_FROM: Final = 118
 _LINES_AROUND: Final = 2
 """Lines that are shown on either side of one that is marked."""
 
-_DECIDED: Final = {"ours": "ours stays", "theirs": "theirs is taken", "both": "both are taken"}
+Mark = tuple[int, int, Style]
+"""Code points of a text from one to another, and how they look; later ones lie over earlier."""
 
-_CONFLICT_KEYS: Final = (("o t b", "ours, theirs, both"), ("e", "write it"))
-_OFFER_KEYS: Final = (("Space", "tick"),)
 _KEYS: Final = (("n p", "next, before"), ("Enter", "merge"), ("Esc", "leave"))
 
 
@@ -47,8 +46,8 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         Binding("escape,q,ctrl+c", "leave", show=False, priority=True),
     ]
 
-    def __init__(self, preview: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """`preview` is the answer of `drift.preview`; `texts` are those of blocks in conflict."""
+    def __init__(self, preview: Mapping[str, Any]) -> None:
+        """`preview` is the answer of `drift.preview`."""
         steps = [
             (change, conflict)
             for change in preview["changes"]
@@ -56,7 +55,6 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
         ]
         super().__init__([*steps, *((offer, None) for offer in preview["offers"])], ())
         self._preview = preview
-        self._sources = texts
         self._decided: dict[int, Mapping[str, str]] = {}
         """Of each conflict, by its number: a side, or the text that stands there."""
         self._taken = {one["source_block"]: True for one in preview["offers"]}
@@ -121,61 +119,60 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         (step, conflict), told = self._steps[self._at], self._preview
-        keys = () if "after" in step else _OFFER_KEYS
-        archive = f"{'☑' if self._concludes else '☐'} archive the fork"
-        self._keys.keys = (*(keys if conflict is None else _CONFLICT_KEYS), ("c", archive), *_KEYS)
-        place = f"   {self._at + 1} of {len(self._steps)}"
-        if conflict is not None:
-            place += f" · conflict {conflict['number'] + 1} of {told['conflicts']}"
         name = f"Merge {told['source_label']} into {told['target_label']}"
+        place = f"   {self._at + 1} of {len(self._steps)}"
         rows = [[StatusSpan(name, theme.heading_2), StatusSpan(place, theme.dim)]]
+        archive = ("c", f"{'☑' if self._concludes else '☐'} archive the fork"), *_KEYS
         if (is_taken := self._taken.get(step["source_block"])) is not None:
+            self._keys.keys = (("Space", "tick"), *archive)
             sign = "☑ comes along" if is_taken else "☐ stays in the fork"
             what = f"new {step['kind'].replace('_', ' ')} by {step['username']}"
             words = f" · {what} · {count_of(step['tokens'], 'token')}"
             rows += [[StatusSpan(sign, theme.unread), StatusSpan(words, theme.dim)], []]
             return [*rows, *marked_rows(step["text"], (), width, theme)]
-        state = ("✓ only the fork has changed this", theme.status_done)
-        if conflict is not None and conflict["number"] in self._decided:
-            side = self._decided[conflict["number"]].get("side", "")
-            state = (f"✓ {_DECIDED.get(side, 'it is written anew')}", theme.status_done)
-        elif conflict is not None:
-            state = ("? both have changed this: take a side", theme.status_failed)
-        rows.append([StatusSpan(*state), StatusSpan(f" · {step['name']}", theme.dim)])
-        before, (after, places) = step["before"], self._outcome(step)
-        new = [(*one, theme.edit_surface) for one in _differences(before, after)]
-        for number, place_of in places.items():
-            is_here = conflict is not None and conflict["number"] == number
-            new.append((*place_of, theme.hit_current if is_here else theme.hit))
+        target, look = told["target_label"], theme.status_done
+        after, new = self._outcome(step, self._decided, theme)
+        if conflict is None:
+            self._keys.keys, state = archive, "✓ only the fork has changed this"
+            title, text = f"{target}, as it is", step["before"]
+            old = [(*one, theme.removed_surface) for one in _differences(after, text)]
+        else:
+            self._keys.keys = (("o t b", "ours, theirs, both"), ("e", "write it"), *archive)
+            theirs = {one["number"]: {"side": "theirs"} for one in step["conflicts"]}
+            title = f"{target}, with the words of {told['source_label']}"
+            text, old = self._outcome(step, theirs, theme)
+            if (decided := self._decided.get(conflict["number"])) is not None:
+                state = f"✓ decided: {decided.get('side', 'written anew')}"
+            else:
+                state, look = "? both have changed this: take a side", theme.status_failed
+        rows += [[StatusSpan(state, look), StatusSpan(f" · {step['name']}", theme.dim)], []]
         is_beside = width >= BESIDE_FROM
         room = (width - 3) // 2 if is_beside else width
-        title, text, ground = f"{told['target_label']}, as it is", before, theme.removed_surface
-        if conflict is not None:
-            title, text = f"in {told['source_label']}", self._sources[step["source_block"]]
-            ground = theme.edit_surface
-        base = after if conflict is None else before
-        old = [(*one, ground) for one in _differences(base, text)]
         left = [[StatusSpan(title, theme.unread)], *marked_rows(text, old, room, theme)]
-        title = f"{told['target_label']}, as it would become"
+        title = f"{target}, as it would become"
         right = [[StatusSpan(title, theme.status_done)], *marked_rows(after, new, room, theme)]
         if not is_beside:
-            return [*rows, [], *left, [], *right]
-        rows.append([])
+            return [*rows, *left, [], *right]
         for one, other in zip_longest(left, right, fillvalue=list[StatusSpan]()):
             used = sum(cell_len(part.text) for part in one)
             rows.append([*one, StatusSpan(" " * (room - used) + " │ ", theme.dim), *other])
         return rows
 
-    def _outcome(self, change: Mapping[str, Any]) -> tuple[str, dict[int, tuple[int, int]]]:
-        """Return the text that a change leads to, and where each of its conflicts is in it."""
-        text, places, shift = change["after"], dict[int, tuple[int, int]](), 0
+    def _outcome(
+        self, change: Mapping[str, Any], decided: Mapping[int, Mapping[str, str]], theme: CellTheme
+    ) -> tuple[str, Sequence[Mark]]:
+        """Return the text that a change leads to, ours where nothing is decided, and its marks."""
+        text, places, shift = change["after"], list[Mark](), 0
+        _, here = self._steps[self._at]
         for one in change["conflicts"]:
-            taken = _text_of(one, self._decided.get(one["number"], {"side": "ours"}))
+            taken = _text_of(one, decided.get(one["number"], {"side": "ours"}))
             start, end = one["start"] + shift, one["end"] + shift
             text = f"{text[:start]}{taken}{text[end:]}"
-            places[one["number"]] = start, start + len(taken)
+            look = theme.hit_current if one is here else theme.hit
+            places.append((start, start + len(taken), look))
             shift += len(taken) - (end - start)
-        return text, places
+        changed = ((*one, theme.edit_surface) for one in _differences(change["before"], text))
+        return text, [*changed, *places]
 
 
 class EditModal(HintingModal[str]):
@@ -212,17 +209,14 @@ def _differences(before: str, after: str) -> Iterator[tuple[int, int]]:
 
 
 def marked_rows(
-    text: str, marks: Sequence[tuple[int, int, Style]], width: int, theme: CellTheme
+    text: str, marks: Sequence[Mark], width: int, theme: CellTheme
 ) -> Iterator[list[StatusSpan]]:
-    """Yield the lines of a text that have marks, and those around them; all if none has.
-
-    Marks are code points from one to another; later ones lie over earlier ones.
-    """
+    """Yield the lines of a text that have marks, and those around them; all if none has."""
     console, shown = get_console(), Text(sanitize_for_display(text), theme.text, tab_size=4)
+    marked = set[int]()
     for low, high, style in marks:
         shown.stylize(style, low, high)
-    numbers = [(text.count("\n", 0, low), text.count("\n", 0, high)) for low, high, _ in marks]
-    marked = {number for first, last in numbers for number in range(first, last + 1)}
+        marked |= {*range(text.count("\n", 0, low), text.count("\n", 0, high) + 1)}
     near = {one + by for one in marked for by in range(-_LINES_AROUND, _LINES_AROUND + 1)}
     last = -1
     for number, line in enumerate(shown.split("\n", allow_blank=True)):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
+from antiphon.project_files import ShownFile
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.find_view import FindView
@@ -11,43 +13,40 @@ from antiphon.screens.known_contexts import KnownContexts
 from antiphon.widgets.block_list import CellModel, PreviewView
 
 
+class Visit(NamedTuple):
+    """A context to show, and where in it."""
+
+    context: str
+    file: ShownFile | None = None
+    block: str | None = None
+    query: str = ""
+    """A text to find in the block."""
+    line: int | None = None
+    """Of a file, counted from 0."""
+    version: int | None = None
+    """Of the context: the block is shown as it was then."""
+
+
 class ViewRestorer(Controller):
     """Goes to where the person wants to be, once, and writes down where they are."""
 
     def __init__(
-        self,
-        scope: ActionScope,
-        find: FindView,
-        contexts: KnownContexts,
-        versions: CellVersions,
+        self, scope: ActionScope, find: FindView, contexts: KnownContexts, versions: CellVersions
     ) -> None:
         super().__init__(scope)
         self._find = find
         self._contexts = contexts
         self._versions = versions
-        self._arriving: str | None = None
-        """The block to go to when the document is there."""
-        self._arriving_query = ""
-        """The text to find in it."""
-        self._arriving_line: int | None = None
-        """The line to go to in a file."""
-        self._arriving_version: int | None = None
-        """The version of the context in which the cell is to be shown."""
+        self._arriving: Visit | None = None
+        """Where to go when the document is there."""
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
         self.is_restored = False
         """The view is where it was when this context was left."""
 
-    def arrive_at(
-        self, block: str, query: str = "", line: int | None = None, version: int | None = None
-    ) -> None:
-        """Go to a cell as soon as the document is there, not where one was, and to a text in it.
-
-        In a file that is to a `line`, else where one was. With a `version` of the context, show
-        the cell as it was then.
-        """
-        self._arriving, self._arriving_query = block, query
-        self._arriving_line, self._arriving_version = line, version
+    def arrive(self, visit: Visit) -> None:
+        """Go somewhere as soon as the document is there, not where one was."""
+        self._arriving = visit
         self._cells.focus()
 
     def restore(self) -> None:
@@ -55,12 +54,12 @@ class ViewRestorer(Controller):
         if context is None or self.is_restored:
             return
         self.is_restored = True
-        block, query, line = self._arriving, self._arriving_query, self._arriving_line
-        file = self._scope.file
+        there, file = self._arriving or Visit(context), self._scope.file
+        block = there.block
         if self._preview is not None:
             self._preview.hand_over(cells)
-        elif file is not None and line is not None:
-            self._scope.area.go_to_line(file.block, line)
+        elif file is not None and there.line is not None:
+            self._scope.area.go_to_line(file.block, there.line)
         elif file is not None:
             cells.first_cell()
             self._scope.memory.go_back(context, cells)
@@ -68,10 +67,12 @@ class ViewRestorer(Controller):
             cells.focus_cell(block)
         else:
             self._scope.memory.go_back(context, cells)
-        if block is not None and query and cells.has_cell(block):
-            self._find.find_from(block, query)
-        if block is not None and self._arriving_version is not None and cells.has_cell(block):
-            show = partial(self._versions.show_history, block, self._arriving_version)
+        if block is None or not cells.has_cell(block):
+            return
+        if there.query:
+            self._find.find_from(block, there.query)
+        if there.version is not None:
+            show = partial(self._versions.show_history, block, there.version)
             self._scope.host.run_in_background(show)
 
     def keep(self, *, is_left: bool = True) -> None:
@@ -87,7 +88,8 @@ class ViewRestorer(Controller):
         preview = self._session.preview
         if preview is None or self._preview is not None or self._session.is_live:
             return
-        block = self._arriving or self._scope.memory.anchored_block(preview.context)
+        arriving = self._arriving and self._arriving.block
+        block = arriving or self._scope.memory.anchored_block(preview.context)
         if block is not None and block not in preview.document:
             return
         source = CellModel(preview.document, me=preview.me, user=self._cells.source.user)
@@ -99,8 +101,8 @@ class ViewRestorer(Controller):
         self._cells.call_after_refresh(self._place_preview, view, preview.context)
 
     def _place_preview(self, view: PreviewView, context: str) -> None:
-        if self._arriving is not None:
-            view.cells.focus_cell(self._arriving)
+        if self._arriving is not None and self._arriving.block is not None:
+            view.cells.focus_cell(self._arriving.block)
         else:
             self._scope.memory.go_back(context, view.cells)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
-from rich.cells import cell_len
+from rich.style import Style
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
@@ -29,10 +29,6 @@ FORK_SIGN: Final = "⑂ "
 
 MOST_INDENTED: Final = 8
 """Columns that a label is moved in at most."""
-
-LEAST_LABEL: Final = 8
-BESIDE_LABEL: Final = 7
-"""Columns that a label has at least beside how far a fork is apart, and those of margins."""
 
 WIDE: Final = 120
 """Columns of the terminal from which the sidebar is there unless it was put away."""
@@ -129,6 +125,8 @@ MOST_DEPTH: Final = 6
 
 SCROLLED: Final = 3
 """Entries by which a step of the mouse's wheel goes on."""
+
+_NOTHING: Final = StatusSpan("", Style())
 
 _MARKS: Final[Mapping[str, str]] = {"A": "status_done", "?": "dim", "•": "dim"}
 """Styles of marks of the tree, by what git says."""
@@ -279,25 +277,26 @@ class Sidebar(StatusRows, can_focus=True):
         theme, rows, self._row_ids = self.cell_theme, list[Row](), []
         chosen = self.chosen if self.has_focus else ""
 
-        def add(id: str = "", left: Sequence[StatusSpan] = (), *right: StatusSpan) -> None:
-            rows.append((left, [one for one in right if one.text]))
+        def add(
+            id: str = "", left: Sequence[StatusSpan] = (), right: StatusSpan = _NOTHING
+        ) -> None:
+            rows.append((left, [right] if right.text else []))
             self._row_ids.append(id)
 
-        def add_entry(id: str, before: str, name: str, *right: StatusSpan) -> None:
+        def add_entry(id: str, before: str, name: str, right: StatusSpan) -> None:
             is_here = id in (self._here, self._file_here)
             bar = "┃ " if id == chosen else "▸ " if is_here else "  "
             label = StatusSpan(name, theme.text if is_here or id == chosen else theme.dim)
-            add(id, [StatusSpan(bar, theme.focus), StatusSpan(before, theme.dim), label], *right)
+            add(id, [StatusSpan(bar, theme.focus), StatusSpan(before, theme.dim), label], right)
 
         is_cut = len(self._shown) < len(self._contexts)
         total = f"of {len(self._contexts)}" if is_cut else ""
         add("", [StatusSpan("contexts", theme.dim)], StatusSpan(total, theme.dim))
         for context, mark in (self._contexts[place] for place in self._shown):
-            unread = f" ●{context.unread}" if context.unread and context.id != self._here else ""
-            room = WIDTH - BESIDE_LABEL - cell_len(f"{mark}{context.drifted}{unread}")
-            is_room = room >= min(cell_len(context.label), LEAST_LABEL)
-            apart = StatusSpan(context.drifted if is_room else "", theme.dim)
-            add_entry(context.id, mark, context.label, apart, StatusSpan(unread, theme.unread))
+            unread = f"●{context.unread}" if context.unread and context.id != self._here else ""
+            apart = f"{context.drifted} {unread}".strip()
+            look = theme.unread if unread else theme.dim
+            add_entry(context.id, mark, context.label, StatusSpan(apart, look))
         add()
         if self._files:
             add("", [StatusSpan("files", theme.dim)])

@@ -9,7 +9,7 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.fractional_index import is_order_key
-from antiphon_kernel.types.block_metadata import CUT_OUT, DRIFT
+from antiphon_kernel.types.block_metadata import CUT_OUT, DRIFT, EXCLUDED_BEFORE
 from antiphon_kernel.types.enums import BlockKind, DriftKind, DriftState, Status
 from antiphon_kernel.types.records import Actor
 
@@ -61,9 +61,12 @@ def hide_blocks(document: Document, blocks: Iterable[str], drift: DriftRow) -> N
         is_part = block == drift.block or header.metadata.get(DRIFT) == drift.id
         if is_part and (not hides or is_summary or not document.text(block)):
             metadata = {**header.metadata, CUT_OUT: True}
-            if not hides:
+            if hides:
+                metadata[EXCLUDED_BEFORE] = header.excluded
+            else:
                 del metadata[CUT_OUT]
-            document.set_fields(block, excluded=hides, metadata=metadata)
+            excluded = hides or metadata.pop(EXCLUDED_BEFORE, header.excluded)
+            document.set_fields(block, excluded=excluded, metadata=metadata)
 
 
 def normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: bool) -> None:

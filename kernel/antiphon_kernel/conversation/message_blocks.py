@@ -58,7 +58,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.text.graphemes import common_ends
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, DRIFT, SUMMARY_TYPE
-from antiphon_kernel.types.drift import drift_origin, is_drifted
+from antiphon_kernel.types.drift import drift_id, is_drifted
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.media_types import (
@@ -262,7 +262,8 @@ class MessagePath:
             if content is None:
                 continue
             if number == first + len(entries):
-                entries.append(_Entry(role, place, place, header.author, _group(header), call_id))
+                group = drift_id(header.metadata) or header.metadata.get(MESSAGE)
+                entries.append(_Entry(role, place, place, header.author, group, call_id))
                 if call_id:
                     self.answers[call_id] = number
             entry = entries[number - first]
@@ -281,9 +282,8 @@ class MessagePath:
     def _content(self, block: str, header: BlockHeader) -> ContentBlock | None:
         document = self.context.document
         if header.kind == BlockKind.DRIFT or is_drifted(header.metadata):
-            said = drift_text(layout_of(self.context).block(block))
             stored = stored_content(header) or _stored_file(header, _text(document, block))
-            return stored or (TextBlock(said) if said else None)
+            return stored or TextBlock(drift_text(layout_of(self.context).block(block)))
         if header.kind == BlockKind.TOOL_CALL:
             return self._call(block, header)
         text = _text(document, block)
@@ -389,7 +389,7 @@ def _stored_file(header: BlockHeader, text: str) -> ImageBlock | DocumentBlock |
 
 def _continues(last: _Entry, role: MessageRole, header: BlockHeader) -> bool:
     """Whether a block is part of the message before it: nobody adds to another's message."""
-    group = _group(header)
+    group = drift_id(header.metadata) or header.metadata.get(MESSAGE)
     if is_drifted(header.metadata):
         return last.group == group
     if (last.role, last.author) != (role, header.author):
@@ -397,13 +397,6 @@ def _continues(last: _Entry, role: MessageRole, header: BlockHeader) -> bool:
     if group is not None and last.group == group:
         return True
     return is_attached_file(header) and header.parent in last.blocks
-
-
-def _group(header: BlockHeader) -> object:
-    """Return what the blocks of one message have in common; None of a message of one block."""
-    if header.kind == BlockKind.DRIFT and (origin := drift_origin(header.metadata)) is not None:
-        return origin.id
-    return header.metadata.get(DRIFT) or header.metadata.get(MESSAGE)
 
 
 def _role(header: BlockHeader) -> MessageRole | None:

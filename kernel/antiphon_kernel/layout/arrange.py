@@ -21,8 +21,8 @@ from antiphon_kernel.layout.paths import (
     tool_call_id,
     turn_id,
 )
-from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE, stands_for_earlier
-from antiphon_kernel.types.drift import drift_origin, is_drifted
+from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, stands_for_earlier
+from antiphon_kernel.types.drift import drift_id, drift_origin, is_drifted
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.memory import LazyFields
@@ -344,18 +344,15 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
     by_id = {block.id: block for block in collected.blocks}
     first: list[LayoutItem] = []
     progress: list[LayoutBlock] = []
-    behind: dict[str, list[LayoutBlock]] = {}
+    behind: dict[str | None, list[LayoutBlock]] = {}
     """Results of each call, and what came with each drift."""
-    drifts: dict[str, str] = {}
-    for block in collected.blocks:
-        if block.kind == BlockKind.DRIFT and (origin := drift_origin(block.metadata)) is not None:
-            drifts[origin.id] = block.id
+    drifts = {drift_id(one.metadata) for one in collected.blocks if not is_drifted(one.metadata)}
     for block in collected.blocks:
         if block is prompt:
             path = ArtifactPath(turn, "user.prompt")
             first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
-        elif is_drifted(block.metadata) and block.metadata[DRIFT] in drifts:
-            behind.setdefault(drifts[block.metadata[DRIFT]], []).append(block)
+        elif is_drifted(block.metadata) and drift_id(block.metadata) in drifts:
+            behind.setdefault(drift_id(block.metadata), []).append(block)
         elif (
             prompt is not None
             and block.kind == BlockKind.FILE
@@ -369,13 +366,13 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
             behind.setdefault(call.id, []).append(block)
         else:
             progress.append(block)
-    drifted = behind.get(prompt.id, ()) if prompt is not None else ()
+    drifted = behind.get(drift_id(prompt.metadata), ()) if prompt is not None else ()
     first += [_contribution(turn, one)._replace(type=ItemType.USER_ATTACHMENT) for one in drifted]
     return first + _in_rounds(turn, progress, behind)
 
 
 def _in_rounds(
-    turn: str, progress: Iterable[LayoutBlock], behind: Mapping[str, Sequence[LayoutBlock]]
+    turn: str, progress: Iterable[LayoutBlock], behind: Mapping[str | None, Sequence[LayoutBlock]]
 ) -> list[LayoutItem]:
     items: list[LayoutItem] = []
     open_texts: dict[str, list[int]] = {}
@@ -397,7 +394,8 @@ def _in_rounds(
             if item.round is not None:
                 open_texts.setdefault(block.author.id, []).append(len(items))
             items.append(item)
-            items += [_contribution(turn, one) for one in behind.get(block.id, ())]
+            came = behind.get(drift_id(block.metadata), ())
+            items += [_contribution(turn, one) for one in came]
     return items
 
 

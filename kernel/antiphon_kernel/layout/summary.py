@@ -19,7 +19,7 @@ from antiphon_kernel.layout.compaction import (
 )
 from antiphon_kernel.layout.paths import SummaryPath, rename_derived
 from antiphon_kernel.layout.reading import file_tokens
-from antiphon_kernel.layout.text_forms import LayoutReader, drift_title, item_text
+from antiphon_kernel.layout.text_forms import LayoutReader, drift_text, item_text
 from antiphon_kernel.layout.visible import visible
 from antiphon_kernel.messages import MESSAGE_COST, estimate_text
 from antiphon_kernel.text.lines import line_count
@@ -132,7 +132,8 @@ def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dic
         turns: as `SummaryRecord.moved` takes them.
     """
     record = read_record(metadata)
-    return dict(metadata) if record is None else record.moved(turns).as_metadata()
+    moved = record.moved(turns).as_metadata() if record is not None else {}
+    return {**metadata, **moved}
 
 
 def _files(items: Iterable[LayoutItem]) -> Iterator[str]:
@@ -201,7 +202,7 @@ def extract(items: Sequence[LayoutItem], plan: CompactionPlan) -> str | None:
         merged = head_and_tail(said, min(left // 2, MAX_SUMMARY // 2))
         left -= estimate_text(merged)
     hidden = [item for item in items[: plan.cut] if item.type is not ItemType.SUMMARY]
-    turns = _sections(hidden, min(left, MAX_SUMMARY))
+    turns = quote_turns(hidden, min(left, MAX_SUMMARY), {})
     while True:
         parts = (OPENING, merged, *turns, quoted)
         text = "\n\n".join(part for part in parts if part)
@@ -222,8 +223,13 @@ def previous_summary(items: Sequence[LayoutItem]) -> LayoutItem | None:
     return items[0] if items and items[0].type is ItemType.SUMMARY else None
 
 
-def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
-    """Return the sections of the latest turns for which there is room, the newest with most."""
+def quote_turns(items: Iterable[LayoutItem], room: int, names: Mapping[str, str]) -> list[str]:
+    """Return sections of the latest turns for which there is room, the newest with most.
+
+    Args:
+        room: in tokens.
+        names: of the blocks, by id, with which a section ends if there are any.
+    """
     turns: dict[str, list[LayoutItem]] = {}
     for item in items:
         turns.setdefault(item.turn, []).append(item)
@@ -232,15 +238,15 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     newest, *others = reversed(turns.values())
     # Of the newest turn calls are always listed, with as much detail as there is room for.
     most, (_, short, long) = room * 2 // 3 if others else room, _DETAILS
-    first = _section(newest, long)
+    first = _section(newest, long, names)
     if estimate_text(first) > most:
-        first = head_and_tail(_section(newest, short), most)
+        first = head_and_tail(_section(newest, short, names), most)
     room -= estimate_text(first)
     sections: list[str] = []
     costs: list[int] = []
     for detail in _DETAILS:
         for index, turn in enumerate(others):
-            section = _section(turn, detail)
+            section = _section(turn, detail, names)
             cost = estimate_text(section) + 1
             if sum(costs) + cost - sum(costs[index : index + 1]) > room:
                 break
@@ -251,31 +257,9 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     return [*reversed(sections), first]
 
 
-def quote_turns(items: Iterable[LayoutItem], room: int) -> list[tuple[list[LayoutItem], str]]:
-    """Return each turn of items with what is quoted of it: as much as there is room for.
-
-    If there is not enough for all, the oldest ones are left out.
-
-    Args:
-        room: in tokens.
-    """
-    turns: dict[str, list[LayoutItem]] = {}
-    for item in items:
-        turns.setdefault(item.turn, []).append(item)
-    quoted, sizes = list[tuple[list[LayoutItem], str]](), list[int]()
-    for detail in reversed(_DETAILS):
-        quoted = [(turn, _section(turn, detail).partition("\n")[2]) for turn in turns.values()]
-        sizes = [estimate_text(text) for _, text in quoted]
-        if sum(sizes) <= room:
-            return quoted
-    while quoted and sum(sizes) > room:
-        del quoted[0], sizes[0]
-    return quoted
-
-
-def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
+def _section(turn: Sequence[LayoutItem], detail: _Detail, names: Mapping[str, str]) -> str:
     """Return a turn in short: what was said, and the ledger of its calls."""
-    lines = [f"### {turn[0].turn}, {iso_time(turn[0].block.created)}"]
+    lines = [] if names else [f"### {turn[0].turn}, {iso_time(turn[0].block.created)}"]
     results: dict[str, list[LayoutItem]] = {}
     counts: dict[str, int] = {}
     for item in turn:
@@ -284,11 +268,8 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
     for item in turn:
         tool = item.block.tool_name or "tool"
         match item.type:
-            case ItemType.USER_PROMPT | ItemType.USER_ATTACHMENT | ItemType.DRIFT if (
-                item.block.is_drift
-            ):
-                said = f"{drift_title(item.block)} {item.block.text}"
-                lines.append(f"- {excerpt(said, detail.answered)}")
+            case _ if item.is_block and item.block.is_drift:
+                lines.append(f"- {excerpt(drift_text(item.block), detail.answered)}")
             case ItemType.TOOL_CALL if detail.arguments is not None:
                 arguments = json.dumps(thaw(item.block.parameters), ensure_ascii=False)
                 said = arguments if item.block.parameters else item.block.text
@@ -312,6 +293,8 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
     if counts:
         called = (f"{tool} x{count}" for tool, count in counts.items())
         lines.append(f"- calls: {', '.join(called)}")
+    if names:
+        lines.append(f"[{', '.join(names[item.block.id] for item in turn)}]")
     return "\n".join(lines)
 
 

@@ -20,7 +20,7 @@ from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutBlock, Layout
 from antiphon_kernel.layout.paths import BlockPath, SourcesPath, is_path
 from antiphon_kernel.messages import JOIN
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.drift import drift_origin, is_drifted
+from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.json_validation import read_json
@@ -131,9 +131,8 @@ def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
         return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
     text = _MARK.sub(r"\\\g<0>", block.text.rstrip("\n"))
     if block.is_drift:
-        said = "\n".join([f"{drift_title(block)}\n[path: {item.path}]", *_file_tags(block)])
         text = shortened(text, item.path) if block.kind == BlockKind.TOOL_RESULT else text
-        return [f"{said}\n{text}" if text.strip() else said]
+        return [f"[DRIFT] {block_title(block)}\n[path: {item.path}]\n{text}".rstrip()]
     match item.type:
         case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION:
             return [f"[{reader.speaker(block)} say]: {text}"]
@@ -175,62 +174,28 @@ def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
     lines.append(f"[path: {item.path}]")
     lines.append(f"[physical_path: {item.turn}/attachments/{str(item.path).partition('/')[2]}]")
     head = "\n".join(lines)
-    if tags := _file_tags(block):
-        return [head, *tags]
+    if block.media_type is not None and not is_text_type(block.media_type):
+        # As many characters as the bytes have in base64, without its padding.
+        size = -(-(block.blob_bytes or 0) * 4 // 3)
+        tag = "image" if block.media_type.startswith("image/") else "document"
+        return [head, f"<{tag} media_type={block.media_type} b64_len={size}>"]
     return [head, text] if text else [head]
 
 
-def _file_tags(block: LayoutBlock) -> list[str]:
-    """Return what stands for the image or document that a block holds, if it holds one."""
-    if block.media_type is None or is_text_type(block.media_type):
-        return []
-    # As many characters as the bytes have in base64, without its padding.
-    size = -(-(block.blob_bytes or 0) * 4 // 3)
-    tag = "image" if block.media_type.startswith("image/") else "document"
-    return [f"<{tag} media_type={block.media_type} b64_len={size}>"]
-
-
-_TOLD: Final = (BlockKind.DRIFT, BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT)
-"""Kinds of what is read of a drift though it has no text."""
-
-
 def drift_text(block: LayoutBlock) -> str:
-    """Return a drift, or a part of one, as it is said without paths; empty if it says nothing."""
-    text = block.text.rstrip("\n")
-    if text.strip():
-        return f"{drift_title(block)}\n{text}"
-    return drift_title(block) if block.kind in _TOLD or block.file else ""
+    """Return a drift, or a part of one, as it is said without paths."""
+    return f"[DRIFT] {block_title(block)}\n{block.text}".rstrip()
 
 
-def drift_title(block: LayoutBlock) -> str:
-    """Return the line that says where a drift came from, or what a part of it is."""
-    if not is_drifted(block.metadata):
-        origin = drift_origin(block.metadata)
-        if origin is None:
-            return "[DRIFT]"
-        label, by = _line(origin.label), _line(origin.by)
-        kind = block.drift_kind or "drift"
-        return f"[DRIFT] {kind} from {label}, version {origin.version}, by {by}"
-    return f"[DRIFT] {part_title(block)}"
-
-
-def part_title(block: LayoutBlock) -> str:
-    """Return who said a block, and what it is."""
-    match block.kind:
-        case BlockKind.TEXT:
-            what = "say"
-        case BlockKind.THINKING:
-            what = "think"
-        case BlockKind.TOOL_CALL:
-            what = f"call {_line(block.tool_name or 'tool')}"
-        case BlockKind.TOOL_RESULT:
-            code = f", exit code {block.exit_code}" if block.exit_code else ""
-            what = f"result of {_line(block.tool_name or 'tool')}{code}"
-        case BlockKind.FILE:
-            what = f"file {_line(block.file or '')}"
-        case _:
-            what = str(block.kind)
-    return f"{block.author.name} {what}"
+def block_title(block: LayoutBlock) -> str:
+    """Return who said a block, and what it is; of a drift, where it came from."""
+    if (origin := drift_origin(block.metadata)) is not None:
+        version, kind = origin.version, block.drift_kind
+        return _line(f"{kind} from {origin.label}, version {version}, by {origin.by}")
+    said = "say" if block.kind == BlockKind.TEXT else block.kind
+    about = block.tool_name or block.file or ""
+    code = f", exit code {block.exit_code}" if block.exit_code else ""
+    return _line(f"{block.author.name} {said} {about}".rstrip() + code)
 
 
 def shortened(text: str, path: BlockPath | None) -> str:

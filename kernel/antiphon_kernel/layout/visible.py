@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
-from antiphon_kernel.layout.text_forms import LayoutReader, drift_text, item_text
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 
 SIGNATURE: Final = "signature"
 """Key of `metadata` of a thinking block: what the provider signed it with."""
@@ -122,10 +122,8 @@ def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
         return False
     # Reasoning that its provider keeps to itself has a signature and no text.
     is_signed = item.type is ItemType.THINKING and SIGNATURE in item.block.metadata
-    if item.is_exchange or is_signed:
-        return True
-    said = drift_text(item.block) if item.block.is_drift else item.block.text
-    return bool(said.strip() or item.block.file)
+    is_told = item.is_exchange or is_signed or item.block.is_drift
+    return is_told or bool(item.block.text.strip() or item.block.file)
 
 
 class BreakReason(StrEnum):

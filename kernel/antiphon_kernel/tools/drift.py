@@ -54,6 +54,7 @@ from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 _REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL)
@@ -124,7 +125,7 @@ class DeliveredResult(DriftResult):
     """The same by the names of their parts."""
 
 
-class MoveParams(Params):
+class CopiedBlocksParams(Params):
     """Blocks that go from one context to another."""
 
     blocks: list[str] | None = Field(default=None, min_length=1, max_length=MOST_BLOCKS)
@@ -135,7 +136,7 @@ class MoveParams(Params):
     """Whether the models of the target answer it; true of people, false of models if absent."""
 
 
-class PushParams(MoveParams):
+class PushParams(CopiedBlocksParams):
     """Blocks of a context, and the context that they go to."""
 
     to: str
@@ -144,7 +145,7 @@ class PushParams(MoveParams):
     """The context whose last answer is meant, if no blocks are named."""
 
 
-class PullParams(MoveParams):
+class PullParams(CopiedBlocksParams):
     """Blocks of another context, and the context that they come into."""
 
     source: str
@@ -213,7 +214,7 @@ async def _move(
     kind: DriftKind,
     source: Context,
     target: Context,
-    params: MoveParams,
+    params: CopiedBlocksParams,
 ) -> DeliveredResult:
     check_target(source, target)
     answered = await block_in(call, target, params.reply_to) if params.reply_to else None
@@ -226,10 +227,23 @@ async def _move(
         reply_to=answered,
         wakes=wakes(call, params.wake),
     )
-    # Between these two nothing comes: the copies are of the version that is staged.
-    document = capture(source.document, blocks, call.kernel.ids.client_id())
-    row = await stage(call, kind, source, target, request)
-    return await deliver(call.kernel, row.id, call.actor, document)
+    return await _bring(call, kind, source, target, request)
+
+
+async def _bring(
+    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
+) -> DeliveredResult:
+    """Stage a drift and deliver it, also if the call is broken off meanwhile."""
+
+    async def bring() -> DeliveredResult:
+        document = None
+        if request.blocks:
+            # Between these two nothing comes: the copies are of the version that is staged.
+            document = capture(source.document, request.blocks, call.kernel.ids.client_id())
+        row = await stage(call, kind, source, target, request)
+        return await deliver(call.kernel, row.id, call.actor, document)
+
+    return await run_uninterrupted(bring())
 
 
 def lineage_of(source: Context, blocks: Sequence[str]) -> tuple[str, ...]:
@@ -279,8 +293,7 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
         request = DriftRequest(
             wakes=params.wake, merge=params.model_copy(update={"blocks": blocks})
         )
-        row = await stage(call, DriftKind.MERGE, source, target, request)
-        merged = await deliver(call.kernel, row.id, call.actor)
+        merged = await _bring(call, DriftKind.MERGE, source, target, request)
     is_whole = target.document.header(merged.block_id or "").status == Status.DONE
     if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)

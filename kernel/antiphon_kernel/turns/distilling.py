@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import CommitHandle, Context, WriterPresence
+from antiphon_kernel.contexts import Context, WriterPresence
 from antiphon_kernel.contexts.lineage import Changes, TakenBlocks, write_drift
 from antiphon_kernel.conversation import current_layout
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
-from antiphon_kernel.layout import LayoutItem, ModelRequest, visible
-from antiphon_kernel.layout.distillation import (
-    INSTRUCTIONS,
-    distilled_items,
-    name_blocks,
-    numbered_text,
-    quoted_text,
-)
+from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible
+from antiphon_kernel.layout.summary import head_and_tail, quote_turns
+from antiphon_kernel.layout.text_forms import block_title
 from antiphon_kernel.messages import TextBlock, UserMessage, estimate_text
 from antiphon_kernel.providers import (
     ModelPrompt,
@@ -40,21 +37,27 @@ from antiphon_kernel.tools.drift import (
     ERRORS,
     DeliveredResult,
     check_open,
-    check_target,
     lineage_of,
     wakes,
 )
 from antiphon_kernel.tools.drift_merge import MOST_BLOCKS
+from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import DriftKind, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
+
+INSTRUCTIONS: Final = """\
+You sum up numbered blocks of a conversation for people and models who go on with the work in
+another one. Keep what was found, decided and left open; names, paths, numbers and commands stay as
+they are. Write short paragraphs without headings, and nothing else. End each paragraph with the
+numbers of the blocks that it rests on, in brackets: [2, 5]"""
 
 _QUOTED: Final = 4_000
 """Most tokens of a summary that quotes."""
@@ -64,6 +67,12 @@ _WINDOW: Final = 32_000
 
 _FILLED: Final = 0.9
 """Part of a model's room that is used, since tokens are estimated."""
+
+_SHORT: Final = 16
+"""Tokens up to which a block is not shortened."""
+
+_NUMBERS: Final = re.compile(r"(?<!\w)\[(\d+(?:, *\d+)*)\](?=[\[\]\d, ]*\.?$)", re.MULTILINE)
+"""Numbers of blocks at the end of a line."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,127 +100,107 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     streamed into the block, and people may edit it meanwhile. Answers when it is written.
     """
     source, target = await call.context(params.source), await call.context(params.context)
-    if source is not target:
-        check_target(source, target)
     check_open(target.row)
     named = {await block_in(call, source, one) for one in params.blocks or ()}
     layout = await current_layout(source)
-    read = (item for item in layout.items if item.block.id in named)
-    items = distilled_items(read if named else visible(layout).items)
+    items = [
+        item
+        for item in (layout if named else visible(layout)).items
+        if item.is_block
+        and (item.block.id in named or not named)
+        and item.type not in (ItemType.THINKING, ItemType.ASSISTANT_ERROR)
+        and (item.block.text.strip() or item.block.is_drift)
+    ]
     if not items:
         raise invalid_params(
             f"Nothing of context {source.label} can be summed up: it has no text.", field="source"
         )
-    blocks = tuple(item.block.id for item in items)
-    names = [source.block_name(one) for one in blocks]
-    kernel = call.kernel
+    names = {item.block.id: source.block_name(item.block.id) for item in items}
+    kernel, actor = call.kernel, call.actor
+    who, now, version = actor.principal, kernel.clock.now_ms(), source.seq
     origin = DriftOrigin(
         kernel.ids.uuid7(),
-        *(source.id, source.label, source.seq, call.actor.principal.username),
-        blocks[:MOST_BLOCKS],
-        lineage_of(source, blocks),
+        *(source.id, source.label, version, who.username),
+        tuple(names)[:MOST_BLOCKS],
+        lineage_of(source, [*names]),
         wakes(call, params.wake),
     )
-    made = Distillation(kernel, source, target, origin, items, names)
-    await source.wait_persisted()
+    numbers = source.row.number, version, target.row.number
+    row = DriftRow(origin.id, DriftKind.DISTILL, *numbers, who.id, now)
+    model, changes = None, Changes(status=Status.RUNNING)
     if params.model is None:
-        await made.deliver(call.actor, Changes(quoted_text(items, names, _QUOTED))).saved()
-        made.announce(call.actor)
+        changes = Changes("\n\n".join(quote_turns(items, _QUOTED, names)))
     else:
         runner = runner_of(kernel)
         runner.models.check_known(params.model)
         model = await runner.model(params.model)
-        job = runner.start_writing(target, model, call.actor, made.write)
+    await source.wait_persisted()
+    taken = TakenBlocks(source.row, source.document, (), {})
+    written = write_drift(target, actor, row, origin, taken, kernel.members.find, now, changes)
+    kernel.drifts.know(written.row)
+    await written.handle.saved()
+    made = Distillation(kernel, target, written.row.block, origin.wakes, items, [*names.values()])
+    if model is None:
+        made.announce(actor)
+    else:
+        asker = Asker(kernel, actor, Permission.WRITE)
+        write = partial(made.write, model, asker.session)
+        job = runner_of(kernel).start_writing(target, model.name, asker, write)
         await asyncio.wait({job.task})
-        if made.row is None and not job.task.cancelled():
-            job.task.result()
-    return made.result()
+    return DeliveredResult.of(kernel, replace(written.row, outcome=made.outcome))
 
 
 @dataclass(eq=False)
 class Distillation:
-    """A summary, from being asked for to its end."""
+    """A summary that a model writes in the block of a drift."""
 
     kernel: Kernel
-    source: Context
-    target: Context
-    origin: DriftOrigin
+    context: Context
+    block: str
+    wakes: bool
     items: Sequence[LayoutItem]
     names: Sequence[str]
     """Names of their blocks."""
-    row: DriftRow | None = None
-    """Its row in the journal, once it is at the target."""
-
-    def deliver(self, actor: Actor, changes: Changes) -> CommitHandle:
-        """Create its block."""
-        kernel, now = self.kernel, self.kernel.clock.now_ms()
-        source, target = self.source.row, self.target.row
-        numbers = source.number, self.origin.version, target.number
-        row = DriftRow(self.origin.id, DriftKind.DISTILL, *numbers, actor.principal.id, now)
-        taken = TakenBlocks(source, self.source.document, (), {})
-        find = kernel.members.find
-        written = write_drift(self.target, actor, row, self.origin, taken, find, now, changes)
-        self.row = written.row
-        kernel.drifts.know(written.row)
-        return written.handle
+    outcome: str = ""
+    """Why it was not written to its end."""
 
     async def write(
-        self,
-        model: AnsweringModel,
-        asked: BlockWriter,
-        writer: BlockWriter,
-        presence: WriterPresence,
+        self, model: AnsweringModel, asker: Actor, writer: BlockWriter, presence: WriterPresence
     ) -> None:
-        """Let a model write it, in a block of whoever asked for it."""
-        await self.deliver(asked.actor, Changes(status=Status.RUNNING)).saved()
-        assert self.row is not None
-        block = self.row.block
-        asked.adopt(block)
+        """Write it, and end its block."""
+        block, document = self.block, self.context.document
         self.kernel.writers.writes(writer.actor, block)
         presence.write_in(block)
+        self.outcome = "It was stopped while it was written."
         try:
-            failure = await self._stream(model, writer, block, asked.actor.principal.id)
+            failure = await self._stream(model, writer, asker.principal.id)
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
-            _log.exception("a summary of %s was not written", self.source.label)
-            failure = error.message if isinstance(error, AntiphonError) else repr(error)
-        document = self.target.document
+            _log.exception("the summary %s was not written", block)
+            failure = str(error) or type(error).__name__
         if document.header(block).status != Status.RUNNING:
             return  # somebody else has ended it
         text = document.text(block)
-        if failure is not None:
-            outcome = f"The summary was not written to its end: {failure}"
-            says = BlockWriter(self.kernel, self.target, self.kernel.system)
-            await says.append(block, f"\n\n{outcome}" if text else outcome)
-            await asked.finish(block, Status.ERROR, is_error=True)
-        else:
-            named, unknown = name_blocks(text, self.names)
+        self.outcome = failure and f"The summary was not written to its end: {failure}"
+        after = f"{text}\n\n{self.outcome}".strip() if failure else name_blocks(text, self.names)
 
-            def change() -> None:
-                for one in plan_difference(text, named):
-                    document.splice(block, one.offset, one.deleted, one.inserted)
+        def change() -> None:
+            for one in plan_difference(text, after):
+                document.splice(block, one.offset, one.deleted, one.inserted)
+            status = Status.ERROR if failure else Status.DONE
+            document.set_fields(block, status=status, is_error=bool(failure))
 
-            self.target.write(writer.actor, "splice", change, blocks=[block])
-            await asked.finish(block, Status.DONE)
-            self.announce(asked.actor)
-            if not unknown:
-                return
-            numbers = ", ".join(map(str, unknown))
-            outcome = f"{model.name} has named blocks that it was not given: {numbers}."
-        self.row = replace(self.kernel.drifts[self.row.id], outcome=outcome)
-        await self.kernel.drifts.store(self.row)
+        self.context.write(writer.actor, "status", change, blocks=[block], undo=None)
+        if not failure:
+            self.announce(asker)
 
-    async def _stream(
-        self, model: AnsweringModel, writer: BlockWriter, block: str, asker: str
-    ) -> str | None:
-        """Write what the model says into the block; return why it is not all, if it is not."""
-        context, principal = self.target, writer.actor.principal.id
+    async def _stream(self, model: AnsweringModel, writer: BlockWriter, asker: str) -> str:
+        """Write what the model says into the block; return why it is not all, or nothing."""
+        context, principal = self.context, writer.actor.principal.id
         reader = await runner_of(self.kernel).reader(context, model, principal)
-        instructions, factor = estimate_text(INSTRUCTIONS), model.calibration.factor
-        room = (reader.budget or _WINDOW) / factor - instructions
-        text = numbered_text(self.items, int(room * _FILLED))
-        conversation = ModelRequest((UserMessage((TextBlock(text),)),))
-        estimate = int(factor * (instructions + estimate_text(text)))
-        answer = reader.answer_tokens(estimate)
+        budget = reader.budget or _WINDOW
+        room = int(budget / model.calibration.factor * _FILLED) - estimate_text(INSTRUCTIONS)
+        conversation = ModelRequest((UserMessage((TextBlock(numbered_text(self.items, room)),)),))
+        answer = reader.answer_tokens(budget)
         prompt = ModelPrompt(conversation, INSTRUCTIONS, max_tokens=answer)
 
         async def read() -> ModelPrompt:
@@ -221,36 +210,47 @@ class Distillation:
             async for event in events:
                 match event:
                     case TextDelta(text):
-                        await writer.append(block, replace_half_characters(text))
+                        await writer.append(self.block, replace_half_characters(text))
                     case Usage():
                         price = model.config.price if model.config is not None else None
                         used = TokenUsage.of(event, price)
-                        writer.describe(block, metadata={USAGE: used.as_json()})
+                        writer.describe(self.block, metadata={USAGE: used.as_json()})
                         await self.kernel.usage.add(context.id, principal, asker, used)
                     case ProviderError(message):
                         return message
-        context.appends.flush(block)
-        return None if context.document.length(block) else "the model has answered nothing."
+        context.appends.flush(self.block)
+        return "" if context.document.length(self.block) else "the model has answered nothing."
 
     def announce(self, actor: Actor) -> None:
         """Let models answer it, if they are to."""
-        assert self.row is not None
-        block = self.row.block
-        text, wakes = self.target.document.text(block), self.origin.wakes
-        self.kernel.drifted.notify(DeliveredDrift(self.target, block, text, actor, wakes))
+        text = self.context.document.text(self.block)
+        self.kernel.drifted.notify(
+            DeliveredDrift(self.context, self.block, text, actor, self.wakes)
+        )
 
-    def result(self) -> DeliveredResult:
-        """Return what has come of it.
 
-        Raises:
-            AntiphonError: invalid_transition if it was stopped before there was a block.
-        """
-        row, document = self.row, self.target.document
-        if row is None:
-            raise AntiphonError(
-                ErrorCode.INVALID_TRANSITION,
-                "The summary was stopped before it began: ask for it again.",
-            )
-        if document.header(row.block).status != Status.DONE and not row.outcome:
-            row = replace(row, outcome="It was stopped while it was written.")
-        return DeliveredResult.of(self.kernel, row)
+def numbered_text(items: Sequence[LayoutItem], room: int) -> str:
+    """Return items by number from 1, the longest shortened until all have room.
+
+    Args:
+        room: in tokens.
+    """
+    texts = [item.block.text.strip() for item in items]
+    titles = [f"[{number}] {block_title(item.block)}:" for number, item in enumerate(items, 1)]
+    sizes, left = list(map(estimate_text, texts)), room - estimate_text("\n\n".join(titles))
+    most = max(sizes)
+    while most > _SHORT and sum(min(size, most) for size in sizes) > left:
+        most = most * 9 // 10
+    shown = (head_and_tail(text, max(most, _SHORT)) for text in texts)
+    return "\n\n".join(f"{title}\n{text}" for title, text in zip(titles, shown, strict=True))
+
+
+def name_blocks(text: str, names: Sequence[str]) -> str:
+    """Return a text with the names of blocks in the place of their numbers, which begin with 1."""
+    known = {str(number): name for number, name in enumerate(names, 1)}
+
+    def named(found: re.Match[str]) -> str:
+        numbers = re.split(", *", found[1])
+        return f"[{', '.join(known.get(one, one) for one in numbers)}]"
+
+    return _NUMBERS.sub(named, text)

@@ -159,12 +159,8 @@ _OFFERS: Final = (
     _Offer("context.list", "List the contexts.", {}),
     _Offer(
         "drift.push",
-        "Copy blocks of this context into another one.",
-        {
-            "to": "",
-            "blocks": "Paths or ids; the last answer if absent.",
-            "wake": "Ask for an answer.",
-        },
+        "Copy blocks of this context, or its last answer, into another one.",
+        {"to": "", "blocks": "", "wake": "Ask for an answer."},
         ("context",),
     ),
     _Offer(
@@ -359,8 +355,7 @@ class ModelTools:
             there = arguments.get("source", self.context.id)
             if any(str(one).startswith(FILE_PREFIX) for one in blocks):
                 raise invalid_params(f"{offer.name} takes blocks of contexts, and found a file.")
-            paths = {one: f"{there}/{one}" for one in blocks if is_path(str(one))}
-            arguments["blocks"] = [paths.get(one, one) for one in blocks]
+            arguments["blocks"] = [f"{there}/{one}" if is_path(str(one)) else one for one in blocks]
         if offer.tool == "block.create":
             arguments.setdefault("parent_id", self.prompt)
         elif "context" in tool.params.model_fields:

@@ -157,16 +157,9 @@ class PromptReader:
             reading = replace(reading, tail=await self._tail(reading))
         with without_collection():
             conversation = reading.request()
-        prompt = ModelPrompt(
-            conversation,
-            self.system,
-            self.tools,
-            await self._files(conversation),
-            self._wanted or _DEFAULT_ANSWER,
-        )
+        files = await self._files(conversation)
+        prompt = ModelPrompt(conversation, self.system, self.tools, files)
         read = ReadPrompt(prompt, reading, version, self.model.calibration)
-        if self.window is None:
-            return read
         return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
     async def _tail(self, reading: LayoutReading) -> LayoutTail:

@@ -6,8 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -23,7 +22,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
-from antiphon_kernel.turns.drift_waking import ModelDrift, may_wake, person_wrote
+from antiphon_kernel.turns.drift_waking import may_wake, person_wrote
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
 from antiphon_kernel.turns.permission import PermissionDesk
@@ -38,7 +37,7 @@ from antiphon_kernel.turns.turn import (
 )
 from antiphon_kernel.types import block_metadata
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.drift import drift_origin
+from antiphon_kernel.types.drift import drift_id
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
@@ -54,6 +53,9 @@ ENDED_KEPT: Final = 64
 
 AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
+
+
+_Write = Callable[[BlockWriter, WriterPresence], Awaitable[None]]
 
 
 @dataclass(eq=False, slots=True)
@@ -338,75 +340,53 @@ class TurnRunner:
         work = Job(context.id, model, prompt, model, waiting=before is not None)
         self._latest[context.id, model] = work
 
-        async def play() -> None:
-            async with self._writing(context, model, work) as (writer, presence):
-                principal = writer.actor.principal
-                try:
-                    if before is not None:
-                        presence.wait_at(prompt)
-                    if await _may_begin(writer, prompt, before, asker):
-                        role = self._kernel.members.role_of(principal)
-                        if not role.may(Permission.WRITE):
-                            await self._refuse(context, prompt, principal, role)
-                            return
-                        work.waiting = False
-                        await self._play(work, writer, presence, asker, undecided)
-                except asyncio.CancelledError:
-                    await _interrupted(writer, work)
-                    raise
-                finally:
-                    for one in undecided:
-                        await self.permissions.abandon(one)
+        async def play(writer: BlockWriter, presence: WriterPresence) -> None:
+            try:
+                if before is not None:
+                    presence.wait_at(prompt)
+                if await _may_begin(writer, prompt, before, asker):
+                    principal = writer.actor.principal
+                    role = self._kernel.members.role_of(principal)
+                    if not role.may(Permission.WRITE):
+                        await self._refuse(context, prompt, principal, role)
+                        return
+                    work.waiting = False
+                    await self._play(work, writer, presence, asker, undecided)
+            finally:
+                for one in undecided:
+                    await self.permissions.abandon(one)
 
-        self._start(context, work, asker, play(), f"turn of {model}")
+        self._start(context, work, asker, self._let_write(context, work, play), f"turn of {model}")
         return work
 
-    @asynccontextmanager
-    async def _writing(
-        self, context: Context, model: str, work: Job
-    ) -> AsyncIterator[tuple[BlockWriter, WriterPresence]]:
-        """Let a model write in a context."""
-        principal = await self.principal(model)
+    async def _let_write(self, context: Context, work: Job, write: _Write) -> None:
+        """Let a model write in a context; what it leaves open is marked if it is stopped."""
+        principal = await self.principal(work.model or "")
         work.username = principal.username
         actor = self._kernel.open_session(principal, VIA_TURN)
         work.session = actor.session
         self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
         presence = WriterPresence(context, actor, self._kernel.ids.client_id())
+        writer = BlockWriter(self._kernel, context, actor)
         try:
-            yield BlockWriter(self._kernel, context, actor), presence
+            await write(writer, presence)
+        except asyncio.CancelledError:
+            await _interrupted(writer, work)
+            raise
         finally:
             presence.leave()
             await self._kernel.close_session(actor)
 
-    def start_writing(
-        self,
-        context: Context,
-        model: AnsweringModel,
-        sender: Actor,
-        write: Callable[
-            [AnsweringModel, BlockWriter, BlockWriter, WriterPresence], Awaitable[None]
-        ],
-    ) -> Job:
+    def start_writing(self, context: Context, model: str, asker: Asker, write: _Write) -> Job:
         """Let a model write something that is no answer.
 
         Args:
-            sender: who has asked for it; when they have to go, it is stopped.
-            write: gets a writer for whoever has asked, and one for the model. It is cancelled to
-                stop it; what the first one has open is marked as interrupted then.
+            asker: who has asked for it; when they have to go, it is stopped.
+            write: is cancelled to stop it.
         """
-        asker = Asker(self._kernel, sender, Permission.WRITE)
-        work = Job(context.id, model.name, model=model.name)
-
-        async def run() -> None:
-            async with self._writing(context, model.name, work) as (writer, presence):
-                asked = BlockWriter(self._kernel, context, asker.session)
-                try:
-                    await write(model, asked, writer, presence)
-                except asyncio.CancelledError:
-                    await _interrupted(asked, work)
-                    raise
-
-        self._start(context, work, asker, run(), f"writing of {model.name}")
+        work = Job(context.id, model, model=model)
+        doing = self._let_write(context, work, write)
+        self._start(context, work, asker, doing, f"writing of {model}")
         self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
         return work
 
@@ -528,46 +508,38 @@ class TurnRunner:
                 return principal
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
-    def _submitted(self, submission: Submission) -> None:
-        sent = submission
+    def _submitted(self, sent: Submission | DeliveredDrift) -> None:
         for model in self._addressed(sent.context, sent.text):
             self.start_turn(sent.context, model, sent.block, sent.actor)
 
     def _drifted(self, drift: DeliveredDrift) -> None:
-        if not drift.wakes:
-            return
-        if drift.actor.principal.kind is not PrincipalKind.MODEL:
-            self._wake(drift, drift.actor)
-        else:
+        if drift.wakes and drift.actor.principal.kind is PrincipalKind.MODEL:
             self._begin(self._wake_for_model(drift), "waking for a drift")
-
-    def _wake(self, drift: DeliveredDrift, sender: Actor) -> None:
-        for model in self._addressed(drift.context, drift.text):
-            self.start_turn(drift.context, model, drift.block, sender)
+        elif drift.wakes:
+            self._submitted(drift)
 
     async def _wake_for_model(self, drift: DeliveredDrift) -> None:
         """Start turns for whoever asked the model that has made a drift, if it may wake others."""
-        kernel, target = self._kernel, drift.context
-        origin = drift_origin(target.document.header(drift.block).metadata)
-        assert origin is not None
-        turn = next((one for one in self._works if one.session == drift.actor.session), None)
-        sender = drift.actor
+        kernel, target, sender = self._kernel, drift.context, drift.actor
+        row = kernel.drifts[drift_id(target.document.header(drift.block).metadata) or ""]
+        from_context = kernel.contexts.of_number(row.source).id
+        turn = next((one.turn for one in self._works if one.session == sender.session), None)
         if turn is not None:
             # What it sets off is known by the context that it answers in.
-            if turn.turn is None or turn.context != origin.context:
+            if turn.writer.context.id != from_context:
                 return
-            sender = turn.turn.asker.session
-        source = await kernel.context(origin.context)
-        rows = [row for row in kernel.drifts.rows() if row.seq]
-        before = [
-            ModelDrift(row.time, kernel.contexts.of_number(row.source).id, where.id)
-            for row in rows
-            if kernel.members.find(row.principal).kind is PrincipalKind.MODEL
-            for where in [kernel.contexts.of_number(row.target)]
-        ]
+            sender = turn.asker.session
+        source = await kernel.context(from_context)
         wrote = max(person_wrote(source.document), person_wrote(target.document))
-        if may_wake(source.id, target.id, before, wrote):
-            self._wake(drift, sender)
+        later = [
+            one
+            for one in kernel.drifts.rows()
+            if one.seq
+            and one.time >= wrote
+            and kernel.members.find(one.principal).kind is PrincipalKind.MODEL
+        ]
+        if may_wake(row, later):
+            self._submitted(replace(drift, actor=sender))
 
     async def _autostart(self) -> None:
         context = await self._kernel.context()

@@ -43,6 +43,9 @@ that came with one: the id of the drift."""
 CUT_OUT: Final = "cut_out"
 """Key of a block's metadata; it counts while the block is excluded."""
 
+EXCLUDED_BEFORE: Final = "excluded_before"
+"""Of a block that the undo of a drift has cut out: whether it was excluded before."""
+
 
 def is_cut_out(header: BlockHeader) -> bool:
     """Return whether a block is cut out."""

@@ -52,3 +52,9 @@ def drift_origin(metadata: Mapping[str, Any]) -> DriftOrigin | None:
 def is_drifted(metadata: Mapping[str, Any]) -> bool:
     """Return whether a block came with a drift, and is part of its message."""
     return isinstance(metadata.get(DRIFT), str)
+
+
+def drift_id(metadata: Mapping[str, Any]) -> str | None:
+    """Return the id of the drift that a block is, or came with; None if there is none."""
+    said = metadata.get(DRIFT)
+    return said.get("id") if isinstance(said, Mapping) else said

@@ -207,16 +207,12 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
     merge_page.MergeModal: Cover(
-        pushing(lambda there: merge_page.MergeModal(PREVIEW, {"s": LONG})),
+        pushing(lambda there: merge_page.MergeModal(PREVIEW)),
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
     merge_page.EditModal: Cover(pushing(lambda there: merge_page.EditModal(LONG))),
     drift_pages.CellsModal: Cover(
-        pushing(
-            lambda there: drift_pages.CellsModal(
-                "push", dict.fromkeys("abc", drift_pages.ListedCell("word", 3)), "b"
-            )
-        )
+        pushing(lambda there: drift_pages.CellsModal("push", dict.fromkeys("abc", "word"), "b"))
     ),
     drift_pages.DifferenceModal: Cover(
         pushing(lambda there: drift_pages.DifferenceModal(unified_diff("", LONG, "a"), "write it")),

@@ -14,7 +14,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation.sources_pool import find_pool
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.types.block_metadata import DRIFT
+from antiphon_kernel.types.block_metadata import DRIFT, stands_for_earlier
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.drift.staging import content
@@ -101,6 +101,13 @@ async def test_summary_and_sources_of_another_context_are_none_here(
     assert find_pool(notes.document) is None
     copies = {notes.document.text(one) for one in pushed["blocks"]}
     assert (await call.context()).document.text(summary) in copies
+    await call("context.fork", context="notes", label="fork")
+    exported = (await call("context.export", context="notes"))["text"]
+    await call("context.import", text=exported, label="imported")
+    for label in ("notes", "fork", "imported"):
+        document = (await call.context(label)).document
+        headers = map(document.header, document.block_ids())
+        assert not any(stands_for_earlier(one, "text") for one in headers), label
 
 
 async def test_what_was_hidden_beside_a_message_does_not_go_with_it(

@@ -11,7 +11,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.types.block_metadata import DRIFT
+from antiphon_kernel.types.block_metadata import DRIFT, is_cut_out
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -191,3 +191,23 @@ async def test_drift_names_where_it_came_from_after_each_way_that_it_goes(
         copies = [third.document.header(one) for one in again["blocks"]]
         assert [one.parent for one in copies] == [again["block_id"], copies[0].id]
         assert {one.metadata[DRIFT] for one in copies} == {again["drift_id"]}
+
+
+async def test_what_was_hidden_of_a_drift_stays_hidden_when_it_comes_back(
+    call: Caller, make: Make, bo: Actor, notes: Context
+) -> None:
+    blocks = [await make(text, role="user", status="done") for text in ("a", "b", "c")]
+    pushed = await call("drift.push", to="notes", blocks=blocks)
+    hidden, edited, _ = pushed["blocks"]
+    await call("block.exclude", block_id=hidden)
+    edit = {"block_id": edited, "offset": 1, "insert": " bo's"}
+    await call.kernel.call(bo, "block.splice", edit)
+    for _ in range(2):
+        await call("block.undo", context="notes")
+        await call("block.exclude", block_id=edited)
+        shown = [one.excluded for one in map(notes.document.header, pushed["blocks"])]
+        assert shown == [True, True, True]
+        await call("block.redo", context="notes")
+        shown = [one.excluded for one in map(notes.document.header, pushed["blocks"])]
+        assert shown == [True, True, False]
+    assert not any(is_cut_out(notes.document.header(one)) for one in pushed["blocks"])

@@ -210,7 +210,7 @@ async def test_result_that_comes_back_from_a_fork_answers_no_call(call: Caller, 
     assert [one["role"] for one in messages] == ["user", "assistant", "tool", "user"]
     read = [
         "[DRIFT] push from tidy, version 5, by amy",
-        "[DRIFT] shell-writer result of tool\na.md",
+        "[DRIFT] shell-writer tool_result\na.md",
     ]
     assert [one["text"] for one in messages[-1]["content"]] == read
     await call("context.fork", context="default", blocks={"first": asked, "last": result_id})

@@ -84,7 +84,7 @@ def test_stream_of_ordinary_brackets_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("role", "kind", "fields", "text"),
     [
-        (Role.USER, BlockKind.DRIFT, {}, "[DRIFT]\n[path: {path}]\nHello"),
+        (Role.USER, BlockKind.DRIFT, {}, "[DRIFT] amy drift\n[path: {path}]\nHello"),
         (Role.SYSTEM, BlockKind.TEXT, {}, "[SYSTEM MESSAGE]\n[path: {path}]\nHello"),
         (Role.USER, BlockKind.FILE, {"file": "a.md"}, "[FILE] a.md\n[path: {path}]\nHello"),
         ("guest", "poem", {}, "[BLOCK]\n[path: {path}]\nHello"),
@@ -108,11 +108,11 @@ DRIFT_TEXT = """\
 [path: {1}]
 Look
 
-[DRIFT] opus call shell
+[DRIFT] opus tool_call shell
 [path: {2}]
 ls
 
-[DRIFT] opus result of shell, exit code 1
+[DRIFT] opus tool_result shell, exit code 1
 [path: {3}]
 \\[DRIFT] a
 
@@ -121,8 +121,7 @@ ls
 It fails
 
 [DRIFT] ben file a/shot.png
-[path: {5}]
-<image media_type=image/png b64_len=4>"""
+[path: {5}]"""
 
 
 @pytest.mark.parametrize(("wakes", "words"), [(True, "H U F F F F F"), (False, "drift " * 6)])

@@ -6,39 +6,40 @@ import random
 
 import pytest
 
-from antiphon_kernel.turns.drift_waking import ModelDrift, may_wake
+from antiphon_kernel.storage import DriftRow
+from antiphon_kernel.turns.drift_waking import may_wake
+from antiphon_kernel.types.enums import DriftKind
+
+
+def drift(source: str, target: str) -> DriftRow:
+    return DriftRow("1", DriftKind.PUSH, ord(source), 1, ord(target), "aria", 0)
 
 
 @pytest.mark.parametrize(
-    ("before", "person_wrote", "wakes"),
+    ("later", "wakes"),
     [
-        ([], 0, True),
-        ([(1, "A", "B")], 0, True),
-        ([(5, "B", "A")], 0, False),
-        ([(5, "B", "A")], 5, False),
-        ([(5, "B", "A")], 6, True),
-        ([(5, "B", "C"), (7, "C", "A")], 0, False),
-        ([(5, "B", "C"), (7, "C", "A")], 6, True),
-        ([(5, "B", "C"), (6, "C", "D"), (7, "D", "B")], 0, True),
-        ([(5, "B", "C"), (6, "C", "D"), (7, "D", "A")], 0, False),
-        ([(5, "A", "C"), (6, "C", "B")], 0, True),
+        ("", True),
+        ("AB", True),
+        ("BA", False),
+        ("BC CA", False),
+        ("CA BC", False),
+        ("BC CD DB", True),
+        ("BC CD DA", False),
+        ("AC CB", True),
     ],
 )
-def test_may_wake_unless_something_has_come_from_there(
-    before: list[tuple[int, str, str]], person_wrote: int, wakes: bool
-) -> None:
-    drifts = [ModelDrift(*one) for one in before]
-    assert may_wake("A", "B", drifts, person_wrote) is wakes
+def test_may_wake_unless_something_has_come_from_there(later: str, wakes: bool) -> None:
+    assert may_wake(drift(*"AB"), [drift(*one) for one in later.split()]) is wakes
 
 
 def test_may_wake_within_one_context_is_never() -> None:
-    assert not may_wake("A", "A", [], 9)
+    assert not may_wake(drift(*"AA"), [])
 
 
 @pytest.mark.parametrize("contexts", [2, 3, 5])
 def test_models_that_drift_to_all_others_on_each_message_come_to_rest(contexts: int) -> None:
     for seed in range(50):
-        rng, drifts = random.Random(seed), list[ModelDrift]()
+        rng, drifts = random.Random(seed), list[DriftRow]()
         waiting = [rng.randrange(contexts)]
         turns = 0
         while waiting:
@@ -46,8 +47,8 @@ def test_models_that_drift_to_all_others_on_each_message_come_to_rest(contexts: 
             assert turns < 2**contexts
             source = waiting.pop(rng.randrange(len(waiting)))
             for target in rng.sample(range(contexts), contexts):
-                made = ModelDrift(rng.choice((7, turns)), str(source), str(target))
-                if may_wake(made.source, made.target, drifts, 0):
+                made = drift(chr(source), chr(target))
+                if may_wake(made, drifts):
                     waiting.append(target)
                 drifts.append(made)
         assert turns >= contexts

@@ -26,9 +26,9 @@ from antiphon.widgets.block_list.line_numbers import LEAST_DIGITS, FileGutter, L
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef, Measured
 from antiphon.widgets.editor import CellEditor, CursorLabel, flagged
+from antiphon_kernel.types.block_metadata import DRIFT
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, Role
-from antiphon_kernel.types.records import BlockHeader
 
 _MAX_LINES: Final = 5_000
 """Cells of so many lines together are kept, and always the last one asked for.
@@ -231,9 +231,8 @@ class CellPresenter:
         source = self._source
         editor = self.editor_over(block)
         header = source.header(block)
-        author = header.author
         named = self._is_named(block)
-        name, colour = source.shown_name(author)
+        name, colour = source.shown_name(header.author)
         unread, hit = self.unread, self.hit
         finder = self.finder
         return CellStyle(
@@ -243,7 +242,7 @@ class CellPresenter:
                 colour=colour,
                 is_focused=block == self.focused,
                 is_inline=named and self._is_inline(block),
-                is_drift=_is_of_drift(header),
+                is_drift=DRIFT in header.metadata,
             ),
             gutters=self.gutters,
             unread_line=unread.line if unread is not None and unread.block == block else None,
@@ -311,7 +310,7 @@ class CellPresenter:
         if self._is_panel(block):
             return self.theme.panel
         is_said = header.role == Role.USER and header.kind == BlockKind.TEXT
-        return self.theme.user_band if is_said or _is_of_drift(header) else _NO_GROUND
+        return self.theme.user_band if is_said or DRIFT in header.metadata else _NO_GROUND
 
     def _has_focus(self, block: str) -> bool:
         return self.shows_focus and block == self.focused
@@ -329,10 +328,9 @@ class CellPresenter:
         kind, above = header.kind, self._order.neighbour(block, -1)
         if self._source.is_file:
             return 0
-        if kind != BlockKind.TOOL_RESULT and above is not None:
-            is_first = above == header.parent and is_drifted(header.metadata)
-            is_first = is_first and not self._source.view(above).text
-            has_gap = not is_first and (kind not in _WITHOUT_GAP or self._is_named(block))
+        is_first_copy = is_drifted(header.metadata) and above == header.parent
+        if kind != BlockKind.TOOL_RESULT and above is not None and not is_first_copy:
+            has_gap = kind not in _WITHOUT_GAP or self._is_named(block)
         return has_gap + self._names_above(block)
 
     def _names_above(self, block: str) -> bool:
@@ -360,16 +358,10 @@ class CellPresenter:
             other = self._source.header(above)
             if other.kind != BlockKind.TOOL_RESULT:
                 is_next_answer = header.role == Role.MODEL and other.parent != header.parent
-                is_answer_to_drift = is_drifted(other.metadata) and not is_drifted(header.metadata)
-                is_next_answer = is_next_answer or is_answer_to_drift
+                is_next_answer |= is_drifted(other.metadata) and not is_drifted(header.metadata)
                 return other.author != header.author or is_next_answer
             above = self._order.neighbour(above, -1)
         return True
-
-
-def _is_of_drift(header: BlockHeader) -> bool:
-    """Return whether a cell says what came from another context, or came with it."""
-    return header.kind == BlockKind.DRIFT or is_drifted(header.metadata)
 
 
 class FrameBuffer:

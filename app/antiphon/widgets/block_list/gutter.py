@@ -31,7 +31,6 @@ _NAME_WIDTH = _WIDE_GUTTER - 2
 _BAR = "│"
 _FOCUSED_BAR = "┃"
 _DRIFT_BAR = "║"
-"""Beside what came from another context."""
 _UNREAD = "•"
 _GAP = Segment(" ")
 

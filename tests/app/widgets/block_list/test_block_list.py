@@ -30,7 +30,7 @@ async def test_copies_of_a_drift_stand_at_its_header_and_an_answer_by_itself(
     async with on_screen(sample) as (app, _):
         shown = [row.strip() for row in app.screen_text()]
     head, copy = ["ben", "║ ⇢ from tidy · ben"], ["aria", "║ Found it", "", "aria", "│ Good", ""]
-    expected = [*head, *copy, *head, "║ 1 block added", "", *copy]
+    expected = [*head, *copy, *head, "║ 1 block added", *copy]
     assert shown[: len(expected)] == expected
 
 
