@@ -344,15 +344,14 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
     by_id = {block.id: block for block in collected.blocks}
     first: list[LayoutItem] = []
     progress: list[LayoutBlock] = []
-    behind: dict[str | None, list[LayoutBlock]] = {}
-    """Results of each call, and what came with each drift."""
-    drifts = {drift_id(one.metadata) for one in collected.blocks if not is_drifted(one.metadata)}
+    results: dict[str, list[LayoutBlock]] = {}
+    drift = drift_id(prompt.metadata) if prompt is not None else None
     for block in collected.blocks:
         if block is prompt:
             path = ArtifactPath(turn, "user.prompt")
             first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
-        elif is_drifted(block.metadata) and drift_id(block.metadata) in drifts:
-            behind.setdefault(drift_id(block.metadata), []).append(block)
+        elif drift is not None and drift_id(block.metadata) == drift:
+            first.append(_contribution(turn, block)._replace(type=ItemType.USER_ATTACHMENT))
         elif (
             prompt is not None
             and block.kind == BlockKind.FILE
@@ -363,16 +362,14 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
             path_of_file = FilePath(turn, "user.attachments", name)
             first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path_of_file))
         elif block.is_result and (call := by_id.get(block.parent or "")) and call.is_call:
-            behind.setdefault(call.id, []).append(block)
+            results.setdefault(call.id, []).append(block)
         else:
             progress.append(block)
-    drifted = behind.get(drift_id(prompt.metadata), ()) if prompt is not None else ()
-    first += [_contribution(turn, one)._replace(type=ItemType.USER_ATTACHMENT) for one in drifted]
-    return first + _in_rounds(turn, progress, behind)
+    return first + _in_rounds(turn, progress, results)
 
 
 def _in_rounds(
-    turn: str, progress: Iterable[LayoutBlock], behind: Mapping[str | None, Sequence[LayoutBlock]]
+    turn: str, progress: Iterable[LayoutBlock], results: Mapping[str, Sequence[LayoutBlock]]
 ) -> list[LayoutItem]:
     items: list[LayoutItem] = []
     open_texts: dict[str, list[int]] = {}
@@ -384,7 +381,7 @@ def _in_rounds(
             path: BlockPath = CallPath(turn, call, "call")
             tool = block.tool_name
             items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call, tool))
-            for result in behind.get(block.id, ()):
+            for result in results.get(block.id, ()):
                 path = CallPath(turn, call, "result")
                 if result.file is not None and not is_path(result.file):
                     path = FilePath(turn, "files", result.file)
@@ -394,8 +391,6 @@ def _in_rounds(
             if item.round is not None:
                 open_texts.setdefault(block.author.id, []).append(len(items))
             items.append(item)
-            came = behind.get(drift_id(block.metadata), ())
-            items += [_contribution(turn, one) for one in came]
     return items
 
 

@@ -177,9 +177,11 @@ class Distillation:
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
             _log.exception("the summary %s was not written", block)
             failure = str(error) or type(error).__name__
+        self.context.appends.flush(block)
         if document.header(block).status != Status.RUNNING:
             return  # somebody else has ended it
         text = document.text(block)
+        failure = failure or ("" if text else "the model has answered nothing.")
         self.outcome = failure and f"The summary was not written to its end: {failure}"
         after = f"{text}\n\n{self.outcome}".strip() if failure else name_blocks(text, self.names)
 
@@ -194,14 +196,14 @@ class Distillation:
             self.announce(asker)
 
     async def _stream(self, model: AnsweringModel, writer: BlockWriter, asker: str) -> str:
-        """Write what the model says into the block; return why it is not all, or nothing."""
+        """Write what the model says into the block; return its provider's error if any."""
         context, principal = self.context, writer.actor.principal.id
         reader = await runner_of(self.kernel).reader(context, model, principal)
         budget = reader.budget or _WINDOW
         room = int(budget / model.calibration.factor * _FILLED) - estimate_text(INSTRUCTIONS)
         conversation = ModelRequest((UserMessage((TextBlock(numbered_text(self.items, room)),)),))
-        answer = reader.answer_tokens(budget)
-        prompt = ModelPrompt(conversation, INSTRUCTIONS, max_tokens=answer)
+        most = reader.answer_tokens(budget)
+        prompt = ModelPrompt(conversation, INSTRUCTIONS, max_tokens=most)
 
         async def read() -> ModelPrompt:
             return prompt
@@ -218,8 +220,7 @@ class Distillation:
                         await self.kernel.usage.add(context.id, principal, asker, used)
                     case ProviderError(message):
                         return message
-        context.appends.flush(self.block)
-        return "" if context.document.length(self.block) else "the model has answered nothing."
+        return ""
 
     def announce(self, actor: Actor) -> None:
         """Let models answer it, if they are to."""

@@ -16,17 +16,12 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.conversation import Branch, MessagePath
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.messages import ToolMessage, open_tool_uses, tool_uses
-from antiphon_kernel.types.block_metadata import DRIFT
-from antiphon_kernel.types.drift import DriftOrigin
-from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import PrincipalId
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.kernel.calls import OpenKernel
 
@@ -46,23 +41,11 @@ class Machine:
         self.actors = actors
         self.rng = rng
         self.uses = 0
-        self.drifts = 0
 
     async def step(self) -> None:
         """Do something; what is refused must have changed nothing."""
         name = self.rng.choice(
-            (
-                "append",
-                "append",
-                "again",
-                "edit",
-                "edit",
-                "split",
-                "delete",
-                "fork",
-                "person",
-                "drift",
-            )
+            "append append again edit edit split delete fork person drift".split()
         )
         before = await self.everything()
         try:
@@ -175,46 +158,16 @@ class Machine:
     async def _drift(self) -> Sequence[str]:
         """Bring blocks of one branch into another, their calls and results among them."""
         source, target = await self.branch(), await self.branch()
-        origin = source.context.document
-        blocks = [one for one in origin.block_ids() if not origin.header(one).is_draft]
-        copied = self.rng.sample(blocks, min(len(blocks), 4))
-        document, actor = target.context.document, self.rng.choice(self.actors)
-        self.drifts += 1
-        drift = DriftOrigin(f"d{self.drifts}", source.row.id, source.row.label, 1, "amy")
-
-        def write() -> None:
-            header = BlockHeader(
-                str(target.context.next_block_id(actor.principal.id)),
-                BlockKind.DRIFT,
-                Role.USER,
-                Status.DONE,
-                order_at_end(document),
-                "2026-01-01T00:00:00.000Z",
-                actor.principal.id,
-                drift_kind="push",
-                metadata={DRIFT: drift.as_json()},
-            )
-            document.create_block(header)
-            for member in origin.members():
-                if document.member(member.principal) is None:
-                    document.set_member(member)
-            copies: dict[str | None, str] = {}
-            for block in copied:
-                was = origin.header(block)
-                made = was._replace(
-                    id=str(target.context.next_block_id(PrincipalId(was.author))),
-                    order=order_at_end(document),
-                    parent=copies.get(was.parent, header.id),
-                    metadata={**was.metadata, DRIFT: drift.id},
-                )
-                copies[block] = made.id
-                document.create_block(made, origin.text(block))
-
-        await target.context.write(actor, "drift", write, blocks=[]).saved()
-        branch = await self.kernel.trees.branch(target.context)
-        assert "[DRIFT] push from" in repr(branch.messages[-1].message)
-        read = [one for one in copied if not origin.header(one).excluded and origin.text(one)]
-        assert len(branch.messages[-1].blocks) > len(read)
+        document = source.context.document
+        blocks = [one for one in document.block_ids() if not document.is_draft(one)]
+        chosen = self.rng.sample(blocks, min(len(blocks), 4))
+        if not chosen:
+            return ()
+        ends = {"to": target.row.id, "blocks": chosen, "wake": False}
+        pushed = await self.call("drift.push", **ends)
+        message = (await self.kernel.trees.branch(target.context)).messages[-1]
+        assert "[DRIFT] push from" in repr(message.message)
+        assert message.blocks == (pushed["block_id"], *pushed["blocks"])
         return ()
 
     async def _person(self) -> Sequence[str]:

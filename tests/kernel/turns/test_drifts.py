@@ -13,7 +13,15 @@ import pytest
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
 from antiphon_kernel.messages import ModelWindow, TextBlock, estimate_text
-from antiphon_kernel.providers import End, ErrorKind, ProviderError, TextDelta, TurnEvent, Usage
+from antiphon_kernel.providers import (
+    End,
+    ErrorKind,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    TurnEvent,
+    Usage,
+)
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
@@ -145,7 +153,8 @@ async def distilled(
     open_stage: OpenStage, *replies: Reply, **params: Any
 ) -> tuple[Stage, Replying, dict[str, Any]]:
     """Sum up a question and its answer in another context."""
-    stage, provider = await replying(open_stage, (TextDelta("No file."), End("end_turn")))
+    answer = ThinkingDelta("Hm"), TextDelta("No file."), End("end_turn")
+    stage, provider = await replying(open_stage, answer)
     await stage.play("Why does it fail?")
     provider.then(*replies)
     there = await stage.kernel.create_context("there")
@@ -163,7 +172,7 @@ async def test_distill_streams_what_a_model_writes_with_links(open_stage: OpenSt
     assert origin is not None
     assert (origin.label, origin.by, len(origin.blocks)) == ("default", "amy", 2)
     assert stage.text(header) == (
-        "A file is missing. [default.amy.1, default.aria.1]\n\nIt is new. [default.aria.1, 7]"
+        "A file is missing. [default.amy.1, default.aria.2]\n\nIt is new. [default.aria.2, 7]"
     )
     assert (result["kind"], result["block_id"]) == ("distill", header.id)
     (message,) = provider.prompts[-1].conversation.messages
@@ -184,7 +193,7 @@ async def test_distill_without_a_model_quotes(open_stage: OpenStage) -> None:
     await stage.runner.wait_idle()
     header, answer = stage.headers()
     assert stage.text(header) == (
-        "- amy: Why does it fail?\n- aria: No file.\n[default.amy.1, default.aria.1]"
+        "- amy: Why does it fail?\n- aria: No file.\n[default.amy.1, default.aria.2]"
     )
     assert (answer.parent, stage.text(answer)) == (header.id, "Done.")
     assert "outcome" not in result
@@ -193,9 +202,9 @@ async def test_distill_without_a_model_quotes(open_stage: OpenStage) -> None:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        ((ProviderError("No.", ErrorKind.OTHER),), "No."),
-        ((TextDelta("A file"), ProviderError("Gone.")), "Gone."),
-        ((End("end_turn"),), "the model has answered nothing."),
+        ((ProviderError("No.", ErrorKind.OTHER),), "{}No."),
+        ((TextDelta("A file"), ProviderError("Gone.")), "A file\n\n{}Gone."),
+        ((End("end_turn"),), "{}the model has answered nothing."),
     ],
 )
 async def test_distill_that_fails_says_so_in_its_block(
@@ -204,7 +213,7 @@ async def test_distill_that_fails_says_so_in_its_block(
     stage, _, result = await distilled(open_stage, reply, model="aria", wake=True)
     (header,) = stage.headers()
     assert header.status == "error"
-    assert stage.text(header).endswith(f"The summary was not written to its end: {said}")
+    assert stage.text(header) == said.format("The summary was not written to its end: ")
     assert result["outcome"] in stage.text(header)
 
 
