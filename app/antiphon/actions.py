@@ -226,7 +226,7 @@ _cell_command = partial(
     owner=Owner.PAGE,
     enabled=lambda now: now.live and (now.focused or now.mode is Mode.EDIT),
 )
-_drift = partial(_online, owner=Owner.PAGE, takes=_among_messages, mutates=True)
+_drift = partial(_online, keys=(), owner=Owner.PAGE, takes=_among_messages, mutates=True)
 _contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}), owner=Owner.SIDEBAR)
 _find = partial(Action, modes=frozenset({Mode.FIND}), owner=Owner.FIND)
 
@@ -588,34 +588,21 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Go to where the cell came from",
         takes=_among_messages,
     ),
-    _drift(
-        "push",
-        (),
-        "Give cells, the chosen one or the last answer at first, to another context.",
-        title="Push cells to another context",
-    ),
-    _drift(
-        "pull",
-        (),
-        "Take cells, the last answer at first, from another context into this one.",
-        title="Pull cells from another context",
-    ),
+    _drift("push", help="Give cells to another context.", title="Push cells to another context"),
+    _drift("pull", help="Take cells of another context.", title="Pull cells from another context"),
     _drift(
         "merge",
-        (),
-        "Bring what a fork has changed into what it was forked from, after a look at each change.",
+        help="Bring what a fork has changed into what it was forked from.",
         title="Merge a fork",
     ),
     _drift(
         "distill",
-        (),
-        "Have a model write a summary of a context into this one.",
+        help="Have a summary of a context written into this one.",
         title="Distill a context into this one",
     ),
     _drift(
         "commit",
-        (),
-        "Write the cell into files of the project, and into git, after a look at the difference.",
+        help="Write the cell into files of the project, and into git.",
         title="Commit the cell into files",
     ),
     Action(

@@ -4,7 +4,8 @@
 
 Each figure is processor time in a context of 1,000 and of 10,000 messages, two fifths of them calls
 and results. That of a turn, from its submission until the model has the first request, is for
-10 and 10,000.
+10 and 10,000. Seeing what a fork has changed in 100 messages, and merging it, are apart: neither
+has read before what the other needs.
 
 Before them, the cost of models that are asked through their libraries: four that stream, and one
 that is idle. The kernel and the server of the models are processes of their own, apart from each

@@ -409,12 +409,9 @@ class CellRenderer:
 
     def _drift(self, view: CellView) -> RenderedCell:
         """Draw where it came from, above what is said about it if there is something."""
-        style = self._theme.focus
+        head = [self._note(drift_label(view), self._theme.focus)]
         if not view.text:
-            pieces = [WrapPiece(drift_label(view), style), WrapPiece("", style, 0)]
-            cell = RenderedCell.of_lines([compose(clipped(pieces, self._text_width, style))])
-            return cell.framed(foot=self._end(view))
-        head = [self._note(drift_label(view), style)]
+            return RenderedCell.of_lines(head).framed(foot=self._end(view))
         if view.collapsed:
             return self._folded(view).framed(head)
         return self._markdown(view).framed(head, self._end(view))

@@ -150,14 +150,11 @@ def permission_question(asker: str, *, is_own: bool, may_decide: bool, before: s
     return f"Waits until {asker} or an owner decides; it would have {rights}."
 
 
-DRIFT_SIGN: Final = "⇢ "
-
-
 def drift_label(view: CellView) -> str:
     """Return the line of a block of kind drift: `⇢ from tidy · pull · bo`."""
     origin = drift_origin(view.header.metadata)
     label, by = ("another context", "") if origin is None else (origin.label, origin.by)
-    words = (f"{DRIFT_SIGN}from {view.source_context or label}", view.header.drift_kind, by)
+    words = (f"⇢ from {view.source_context or label}", view.header.drift_kind, by)
     return _one_line(" · ".join(filter(None, words)))
 
 

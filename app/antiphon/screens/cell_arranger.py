@@ -13,7 +13,7 @@ from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_list import EARLIER_CELLS, results_of
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.enums import BlockKind, DriftKind
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.signal import Signal
 
 IT_STAYS = "It stays where it is."
@@ -100,8 +100,6 @@ class CellArranger(Controller):
         if self._scope.mode is not Mode.NAVIGATE:
             return False
         async with self._working:
-            if (drift := self._drift(block)) is not None:
-                self.state.arranged.append(drift)
             if not self.state.arranged or block not in self.state.arranged[-1].blocks:
                 return False
             last = self.state.arranged.pop()
@@ -115,17 +113,6 @@ class CellArranger(Controller):
             self._cells.focus_cell(last.focus)
         self._hint(f"{last.undone} · <key:redo> does it again")
         return True
-
-    def _drift(self, block: str) -> Arrangement | None:
-        """Return what a cell says that the person has brought here; None if it says no such."""
-        header = self._source.header(block)
-        is_mine = header.author == self._source.me and header.drift_kind != DriftKind.COMMIT
-        if header.kind != BlockKind.DRIFT or not is_mine or header.edited_after_done:
-            return None
-        blocks, edit = frozenset([block, *results_of(self._source, block)]), {"block_id": block}
-        near = blocks | {self._beside(blocks, block) or block}
-        undo, redo = ToolCall("block.undo", edit), ToolCall("block.redo", edit)
-        return Arrangement((redo,), (undo,), near, block, "Took back what came from there")
 
     async def redo(self, block: str) -> bool:
         """Make the change again that was taken back last, if it was one here; whether it was."""

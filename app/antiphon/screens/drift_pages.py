@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -15,7 +15,8 @@ from antiphon.render.differences import difference_rows, patch_lines
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.widgets.status import KeyLines, StatusSpan
-from antiphon_kernel.types.quoting import count_of
+
+_WAKE: Final = "wake"
 
 
 class CellsModal(HintingModal[dict[str, Any] | None]):
@@ -32,7 +33,6 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
         Binding("j", "app.simulate_key('down')", show=False),
         Binding("k", "app.simulate_key('up')", show=False),
         Binding("space", "tick", show=False, priority=True),
-        Binding("w", "wake", show=False),
         Binding("enter", "go", show=False, priority=True),
         Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),
     ]
@@ -40,44 +40,30 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
     def __init__(self, does: str, cells: Mapping[str, str], chosen: str | None) -> None:
         """`does` is what Enter does, in words."""
         super().__init__()
-        self._does = does
-        self._cells = cells
-        self._ticked = cells.keys() & {chosen}
-        self._wakes = True
-        self._list = OptionList(*(Option(self._shown(one), one) for one in cells))
-        self._keys = KeyLines()
-        self.shown = (self._list, self._keys)
+        self._rows = {**cells, _WAKE: "Models answer"}
+        self._ticked = {_WAKE} | (cells.keys() & {chosen})
+        self._list = OptionList(*(Option(self._shown(one), one) for one in self._rows))
+        first = chosen if chosen and chosen in cells else [_WAKE, *cells][-1]
+        self._list.highlighted = self._list.get_option_index(first)
+        keys = (("Space", "tick"), ("Enter", f"{does} (nothing ticked: the last answer)"))
+        self.shown = (self._list, KeyLines((*keys, ("Esc", "leave"))))
 
     def on_mount(self) -> None:
         self._list.focus()
-        at = [at for at, cell in enumerate(self._cells) if cell in self._ticked]
-        self._list.highlighted = min(at, default=len(self._cells) - 1)
-        self._name_keys()
 
-    def _shown(self, cell: str) -> Content:
-        sign = "☑ " if cell in self._ticked else "☐ "
-        return Content(sign + displayable_in_a_row(self._cells[cell]))
-
-    def _name_keys(self) -> None:
-        what = count_of(len(self._ticked), "cell") if self._ticked else "the last answer"
-        wakes = f"{'☑' if self._wakes else '☐'} models answer"
-        enter = ("Enter", f"{self._does}: {what}")
-        self._keys.keys = (("Space", "tick"), ("w", wakes), enter, ("Esc", "leave"))
+    def _shown(self, row: str) -> Content:
+        sign = "☑ " if row in self._ticked else "☐ "
+        return Content(sign + displayable_in_a_row(self._rows[row]))
 
     def action_tick(self) -> None:
         option = self._list.highlighted_option
         if option is not None and option.id is not None:
             self._ticked ^= {option.id}
             self._list.replace_option_prompt(option.id, self._shown(option.id))
-            self._name_keys()
-
-    def action_wake(self) -> None:
-        self._wakes = not self._wakes
-        self._name_keys()
 
     def action_go(self) -> None:
-        blocks = [cell for cell in self._cells if cell in self._ticked]
-        self.dismiss({"wake": self._wakes} | ({"blocks": blocks} if blocks else {}))
+        blocks = [one for one in self._rows if one in self._ticked and one != _WAKE]
+        self.dismiss({"wake": _WAKE in self._ticked} | ({"blocks": blocks} if blocks else {}))
 
 
 class DifferenceModal(HintingModal[bool]):

@@ -19,8 +19,10 @@ from antiphon_kernel.types.drift import drift_origin, is_drifted
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.quoting import count_of
 
-_PATH: Final = "File for a text that is no diff, as in docs/a.md or a.md:10-20"
-_MESSAGE: Final = "Message of a git commit; without one there is none"
+_COMMIT: Final = {
+    "path": "File for a text that is no diff, as in docs/a.md or a.md:10-20",
+    "message": "Message of a git commit; without one there is none",
+}
 _LONGEST: Final = 1_000
 
 
@@ -52,20 +54,19 @@ class DriftView(Controller):
             self._scope.open_context(header.source_context, header.source_block, version=version)
 
     async def push(self) -> None:
-        target = await self._other("Push to which context?")
-        if target is not None:
-            await self._move("push", self._here, f"push to {self._label(target)}", {"to": target})
+        await self._move("push", "to")
 
     async def pull(self) -> None:
-        source = await self._other("Pull from which context?")
-        if source is not None:
-            about = {"source": source, "context": self._here}
-            await self._move("pull", source, f"pull from {self._label(source)}", about)
+        await self._move("pull", "from")
 
-    async def _move(self, way: str, source: str, does: str, about: Mapping[str, Any]) -> None:
+    async def _move(self, way: str, whence: str) -> None:
         """Let the person tick cells, at first the chosen one, and move them."""
-        is_chosen = source == self._here and self._scope.mode is Mode.NAVIGATE
-        chosen = self._cells.focused_cell if is_chosen else None
+        if (other := await self._other(f"{way.capitalize()} {whence} which context?")) is None:
+            return
+        about, source, chosen = {"source": other, "context": self._here}, other, None
+        if way == "push":
+            about, source = {"to": other}, self._here
+            chosen = self._cells.focused_cell if self._scope.mode is Mode.NAVIGATE else None
         place = {"context": source} | ({"around": chosen} if chosen is not None else {})
         if (page := await self._scope.call("context.page", place, "Not listed")) is None:
             return
@@ -77,6 +78,7 @@ class DriftView(Controller):
             if is_done and not goes_along:
                 words = first_line(one["content"]) or one.get("tool_name") or one["kind"]
                 cells[one["block_id"]] = f"{one['username']:<8} {words}"
+        does = f"{way} {whence} {self._label(other)}"
         told = await self._cells.app.push_screen_wait(CellsModal(does, cells, chosen))
         if told is not None:
             await self._send(way, {**about, **told})
@@ -93,8 +95,7 @@ class DriftView(Controller):
         if not entries:
             self._hint("This context is no fork, and has none: <key:fork_here> forks it at a cell.")
             return
-        is_one = len(entries) == 1
-        source = entries[0].id if is_one else await choose(self._cells.app, "Merge which?", entries)
+        source = await choose(self._cells.app, "Merge which?", entries)
         about = {"source": source}
         if source is None or (preview := await self._call("preview", about)) is None:
             return
@@ -119,27 +120,22 @@ class DriftView(Controller):
     async def commit(self) -> None:
         """Write the chosen cell into files, after a look at the difference."""
         block = self._scope.cell_to("commit")
-        path = None if block is None else await self._line(_PATH, "go on")
-        message = None if path is None else await self._line(_MESSAGE, "show the difference")
-        if message is None:
+        if block is None:
             return
         asked: dict[str, Any] = {"blocks": [block]}
-        asked |= {name: one for name, one in (("path", path), ("message", message)) if one}
+        for name, question in _COMMIT.items():
+            modal = LineModal(question, _as_it_is, enter="go on", longest=_LONGEST)
+            if (line := await self._cells.app.push_screen_wait(modal)) is None:
+                return
+            asked |= {name: line} if line else {}
         if (shown := await self._call("commit", asked)) is None:
             return
         patch = "".join(one["diff"] for one in shown["files"])
-        does = f"write {count_of(len(shown['files']), 'file')}" + " and commit" * bool(message)
+        does = "write and commit" if "message" in asked else "write"
         if await self._cells.app.push_screen_wait(DifferenceModal(patch, does)):
             done = await self._call("commit", {**asked, "difference": shown["difference"]})
             if done is not None:
                 self._hint(f"{done.get('outcome') or 'Done'}: the last cell says what has changed.")
-
-    async def _line(self, question: str, enter: str) -> str | None:
-        async def answer(line: str) -> str:
-            return line
-
-        modal = LineModal(question, answer, enter=enter, longest=_LONGEST)
-        return await self._cells.app.push_screen_wait(modal)
 
     def _label(self, context: str | None) -> str:
         return self._contexts.label_of(context or "") or "its source"
@@ -169,3 +165,7 @@ class DriftView(Controller):
             told += " · <key:undo> takes it back"
         self._hint(told)
         return result
+
+
+async def _as_it_is(line: str) -> str:
+    return line

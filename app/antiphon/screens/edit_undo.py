@@ -13,6 +13,7 @@ from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.model_turns import InterruptTarget, ModelTurns
 from antiphon.screens.tour import Tour
 from antiphon.time_format import format_time_since
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _MOST_VERSIONS: Final = 1_000
@@ -78,7 +79,7 @@ class EditUndo(Controller):
         self._turns = turns
         self._tour = tour
         self._undone_theirs: tuple[str, str] | None = None
-        """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
+        """Block and author of an edit of theirs, or of a drift, that has just been undone."""
 
     def edited(self) -> None:
         """A letter was typed: it is what is taken back next."""
@@ -97,6 +98,8 @@ class EditUndo(Controller):
         self._source.ink.flash(block)
         if await self._undo_text(block, self._scope.place(block)):
             self._arranger.state.disarranged.clear()  # Ctrl+Y brings the text back
+            if self._source.header(block).kind == BlockKind.DRIFT:
+                self._undone_theirs = (block, self._source.me or "")
             if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
 
@@ -151,9 +154,8 @@ class EditUndo(Controller):
                 self._hint("There is nothing to redo here.")
             return
         self._source.ink.flash(block)
-        # A drift that was taken back is hidden: a cell beside it has the focus.
         if theirs is not None and (theirs[0] == block or self._source.is_hidden(theirs[0])):
-            name, _ = self._source.name(theirs[1])
+            name = None if theirs[1] == self._source.me else self._source.name(theirs[1])[0]
             await self._redo_text(theirs[0], principal=theirs[1], name=name)
         elif not await self._arranger.redo(block):
             await self._redo_text(block, self._scope.place(block))

@@ -160,7 +160,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
 
     def _outcome(
         self, change: Mapping[str, Any], decided: Mapping[int, Mapping[str, str]], theme: CellTheme
-    ) -> tuple[str, Sequence[Mark]]:
+    ) -> tuple[str, list[Mark]]:
         """Return the text that a change leads to, ours where nothing is decided, and its marks."""
         text, places, shift = change["after"], list[Mark](), 0
         _, here = self._steps[self._at]

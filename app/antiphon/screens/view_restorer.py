@@ -38,7 +38,7 @@ class ViewRestorer(Controller):
         self._contexts = contexts
         self._versions = versions
         self._arriving: Visit | None = None
-        """Where to go when the document is there."""
+        """Place to go to when the document is there."""
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
         self.is_restored = False

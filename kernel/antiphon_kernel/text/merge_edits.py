@@ -238,21 +238,29 @@ def _hunks(
         for number in sentences.beside(start, end):
             begin, finish = sentences.spans[number]
             changed[number] += (min(end, finish) - max(start, begin)) / (finish - begin)
+    reached = 0
     for edit in edits:
-        start, end = _words(base, edit)
+        start, end = _words(base, edit, reached)
+        reached = end
         deletes = (start, end, "") == (edit.offset, edit.offset + edit.deleted, edit.inserted)
         rewritten = {one for one in sentences.beside(start, end) if 2 * changed[one] > 1}
         yield _TouchedWords(*sentences.around(start, end, rewritten), edit, side, deletes)
 
 
-def _words(base: str, edit: TextSplice) -> tuple[int, int]:
-    """The range of an edit with the words that it changes, joins or splits."""
+def _words(base: str, edit: TextSplice, reached: int) -> tuple[int, int]:
+    """The range of an edit with the words that it changes, joins or splits.
+
+    Args:
+        reached: the end of the last one that an earlier edit has changed.
+    """
     start, end = edit.offset, edit.offset + edit.deleted
+    if end < reached:
+        return start, reached
     after, before = base[end : end + 1], base[max(start - 1, 0) : start]
     first, last = (edit.inserted + after)[:1], (before + edit.inserted)[-1:]
     if _is_word(before + first) or _is_word(before + base[start : start + 1]):
         start -= 1
-        while _is_word(base[max(start - 1, 0) : start + 1]):
+        while start > reached and _is_word(base[start - 1 : start + 1]):
             start -= 1
     if _is_word(last + after) or _is_word(base[max(end - 1, 0) : end] + after):
         found = WORD.match(base, end)

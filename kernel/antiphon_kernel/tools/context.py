@@ -37,6 +37,9 @@ from antiphon_kernel.types.roles import Permission
 _COUNTED: Final = 1_000
 """Transactions of a context that are looked at to count what has changed."""
 
+_COUNTED_APART: Final = 200
+"""The same to count how far forks are ahead and behind."""
+
 _OF_NEITHER: Final = (FORK, *UndoDirection)
 """Operations that put a fork neither ahead nor behind: who undoes a merge brings back what was."""
 
@@ -93,7 +96,7 @@ class ListedContext(ContextStateResult):
     is damaged."""
     ahead: int | None = None
     """Of a fork: how many of its blocks have changed since it was made, or merged last; of what has
-    changed since then the last 1,000 changes tell."""
+    changed since then the last 200 changes tell."""
     behind: int | None = None
     """Of a fork: the same of the context that it was forked from."""
 
@@ -131,7 +134,7 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
             for name, one, after in (("ahead", row, since), ("behind", source, then)):
                 with suppress(CorruptContextError):
                     found_blocks = await journal.changed_blocks(
-                        one, after, _COUNTED, but_as=_OF_NEITHER
+                        one, after, _COUNTED_APART, but_as=_OF_NEITHER
                     )
                     apart[name] = len(found_blocks)
         if params.seen is not None:

@@ -41,8 +41,8 @@ async def test_cells_are_pushed_and_open_their_source_as_it_was(here: World, the
     await there.palette("Push cells to another context")
     await there.sees("notes")
     await there.press("enter")
-    await there.sees("Enter push to notes: 1 cell")
-    await there.press("k", "space", "w", "enter")
+    await there.sees("Enter push to notes")
+    await there.press("k", "space", "end", "space", "enter")
     await there.hint("In notes: 3 cells added")
     blocks = (await here.call("context.page", context=notes))["blocks"]
     assert [one["kind"] for one in blocks] == ["drift", "tool_call", "tool_result", "text"]
@@ -74,8 +74,8 @@ async def test_header_of_a_drift_folds_all_that_came_and_its_undo_hides_it(
     await there.palette("Pull cells from another context")
     await there.sees("notes")
     await there.press("enter")
-    await there.sees("Enter pull from notes: the last answer")
-    await there.press("space", "up", "space", "w", "enter")
+    await there.sees("Enter pull from notes")
+    await there.press("space", "up", "space", "enter")
     await there.hint("In default: 2 cells added")
     await there.press("space")
     await until(lambda: sum("▸ Found" in line for line in there.lines) == 2, "folded")
@@ -129,7 +129,6 @@ async def forked(here: World) -> tuple[str, Any]:
     ("keys", "outcome"),
     [
         (("t",), "the codec"),
-        (("o",), "the storage"),
         (("b",), None),
         (("e", "ctrl+k", *"mine", "escape"), "mine"),
     ],
@@ -145,6 +144,8 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.press("escape")
     await there.press("up", mode=Mode.NAVIGATE)
     await there.palette("Merge a fork")
+    await there.sees("tidy into default")
+    await there.press("enter")
     await there.sees("both have changed this")
     await there.press("enter")
     await there.sees("Decide this conflict first.")

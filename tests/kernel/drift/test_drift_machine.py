@@ -444,11 +444,14 @@ class Machine:
         source = self.places[step.source]
         replicas, originals, declined = step.known[not step.undone]
         if step.is_known:  # to others these are edits, and to the source it never was
-            again = {one: place.replicas.get(one, replicas[one]) for one in replicas}
-            replicas = {one: replica.merged() for one, replica in again.items()}
-            for one in replicas.keys() & {*step.changed}:
+            before, after = (one for one, *_ in step.known)
+            drifted = [one for one in replicas if before.get(one) is not after[one]]
+            replicas = {one: place.replicas.get(one, replicas[one]) for one in replicas}
+            for one in drifted:
+                replicas[one] = replicas[one].merged()
                 replicas[one].is_typed_again = True
-                replicas[one].become(expected[one])
+                if one in expected:
+                    replicas[one].become(expected[one])
         place.replicas = replicas
         if source.parent == step.target:
             source.originals, source.declined = originals, declined

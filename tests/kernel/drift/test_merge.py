@@ -173,3 +173,33 @@ async def test_merge_is_the_same_after_a_restart(
     assert (await call("drift.preview", source="tidy"))["changes"] == []
     await call("block.undo", context="default")
     assert (await call("block.read", block_id=one))["content"].startswith("The red fox")
+
+
+async def test_conflict_that_stays_as_it_is_here_is_not_asked_about_again(
+    call: Caller, amy: Actor, one: str, fork: Context, edit: Edit
+) -> None:
+    await edit(amy, one, "red", "old")
+    await edit(amy, moved_block(one, fork.id), "red", "young")
+    context = await call.context()
+    merged = await call("drift.merge", source="tidy", prefer="ours")
+    assert merged["changed"] == [] and merged["blocks"] == []
+    assert context.document.text(one).startswith("The old fox")
+    preview = await call("drift.preview", source="tidy")
+    assert (preview["changes"], preview["offers"]) == ([], [])
+    await call("block.undo", context="default")
+    assert (await call("drift.preview", source="tidy"))["conflicts"] == 1
+
+
+async def test_changes_of_a_block_that_was_cut_out_are_offered_as_a_new_one(
+    call: Caller, amy: Actor, one: str, fork: Context, edit: Edit
+) -> None:
+    there = moved_block(one, fork.id)
+    await edit(amy, there, "red", "brown")
+    await call("block.exclude", block_id=one, excluded=True, cut_out=True)
+    preview = await call("drift.preview", source="tidy")
+    assert preview["changes"] == []
+    assert [one["source_block"] for one in preview["offers"]] == [there]
+    merged = await call("drift.merge", source="tidy")
+    context = await call.context()
+    assert context.document.text(merged["blocks"][0]).startswith("The brown fox")
+    assert context.document.text(one).startswith("The red fox")
