@@ -42,7 +42,7 @@ async def test_cells_are_pushed_and_open_their_source_as_it_was(here: World, the
     await there.sees("notes")
     await there.press("enter")
     await there.sees("Enter push to notes")
-    await there.press("k", "space", "end", "space", "enter")
+    await there.press("up", "space", "end", "space", "enter")
     await there.hint("In notes: 3 cells added")
     blocks = (await here.call("context.page", context=notes))["blocks"]
     assert [one["kind"] for one in blocks] == ["drift", "tool_call", "tool_result", "text"]
