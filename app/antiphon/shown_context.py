@@ -288,7 +288,7 @@ class ShownContext:
         try:
             await self._show_document()
         finally:  # also for a person who wants to be elsewhere meanwhile
-            if visit.block is not None and self._screen is not None:
+            if (visit.block or visit.version) is not None and self._screen is not None:
                 self.screen.view.arrive(visit)
             around = visit.block or self._memory.anchored_block(visit.context)
             self.session.start(around, has_preview=visit.file is None)

@@ -38,7 +38,7 @@ class ViewRestorer(Controller):
         self._contexts = contexts
         self._versions = versions
         self._arriving = Destination("")
-        """Where to go when the document is there."""
+        """Place to go to when the document is there."""
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
         self.is_restored = False
@@ -66,9 +66,9 @@ class ViewRestorer(Controller):
             cells.focus_cell(block)
         else:
             self._scope.memory.go_back(context, cells)
-        if block is None or not cells.has_cell(block):
+        if block is not None and not cells.has_cell(block):
             return
-        if there.query:
+        if block is not None and there.query:
             self._find.find_from(block, there.query)
         if there.version is not None:
             show = partial(self._versions.show_history, block, there.version)
