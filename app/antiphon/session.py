@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -42,9 +41,6 @@ RESTART_AFTER: Final = 0.3
 
 SILENT_SECONDS: Final = 2.0
 """How long the kernel may leave an edit or a call unanswered before that is said."""
-
-_LASTING: Final = ("drift.distill",)
-"""Tools that answer when a model is done."""
 
 PREVIEW_SECONDS: Final = 1.0
 """How long the replica waits for the preview: a kernel that opens a long document for it is busy
@@ -315,6 +311,13 @@ class Session:
                 ErrorCode.NO_KERNEL, "There is no connection to the kernel at the moment."
             )
         await self.replica.saved()
+        if tool == "drift.distill":
+            # It waits for a model. Calls of a connection wait for each other: none could stop it.
+            calls = self._calls.another()
+            try:
+                return await calls.call(tool, params)
+            finally:
+                await calls.close()
         is_late = False
 
         def late() -> None:
@@ -323,17 +326,11 @@ class Session:
             self._late_calls += 1
             self.changed.notify()
 
-        lasts = tool in _LASTING
-        # Calls of one connection are answered one after the other: another could not stop it.
-        calls = self._calls.another() if lasts else self._calls
-        seconds = inf if lasts else SILENT_SECONDS
-        timer = asyncio.get_running_loop().call_later(seconds, late)
+        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, late)
         try:
-            return await calls.call(tool, params)
+            return await self._calls.call(tool, params)
         finally:
             timer.cancel()
-            if lasts:
-                await calls.close()
             if is_late:
                 self._late_calls -= 1
                 self.changed.notify()

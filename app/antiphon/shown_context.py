@@ -24,7 +24,7 @@ from antiphon.screens.conversation_screen import (
     shown_pages,
 )
 from antiphon.screens.modals import rejected_location
-from antiphon.screens.view_restorer import Visit
+from antiphon.screens.view_restorer import Destination
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.textual_patches.screens import (
@@ -89,7 +89,7 @@ class ShownContext:
         """The file that is shown; None if a conversation is."""
         self.file_page: ShownContext | None = None
         """The page of a file beside that of the conversation."""
-        self.visits: list[Visit] = []
+        self.visits: list[Destination] = []
         """The files before this one, the last one first to go to."""
         self._wanted_file = options.file
         """The path that the app was started with, until it has been opened, and a line."""
@@ -178,11 +178,11 @@ class ShownContext:
     ) -> None:
         page = self.file_page
         if page is not None and page.file is not None and page.file.context == context:
-            page.go(Visit(context, page.file))
+            page.go(Destination(context, page.file))
             return
-        self.go(Visit(context, block=block, query=query, version=version))
+        self.go(Destination(context, block=block, query=query, version=version))
 
-    def go(self, visit: Visit) -> None:
+    def go(self, visit: Destination) -> None:
         work: WorkType[None] = partial(self._show_context, visit, self._keys.hold())
         self._app.run_worker(work, name="another context", exclusive=True)
 
@@ -201,7 +201,7 @@ class ShownContext:
             release_keys()
             return
         self.files.opened(file.path)
-        visit, page = Visit(file.context, file, file.block, line=line), self.file_page
+        visit, page = Destination(file.context, file, file.block, line=line), self.file_page
         if page is None:
             options = replace(self.options, context=file.context, file=None)
             page = ShownContext(
@@ -215,7 +215,7 @@ class ShownContext:
                 self.file_page = page if page._screen is not None else None
         elif page.file is not None and page.file.context != file.context:
             page.visits = [one for one in page.visits if one.context != file.context]
-            page.visits.append(Visit(page.file.context, page.file))
+            page.visits.append(Destination(page.file.context, page.file))
             await page._show_context(visit, release_keys)
         elif line is not None:
             page.screen.area.go_to_line(file.block, line)
@@ -260,7 +260,7 @@ class ShownContext:
         if action:
             self.front.screen.call_action(action)
 
-    async def _show_context(self, visit: Visit, release_keys: Callable[[], None]) -> None:
+    async def _show_context(self, visit: Destination, release_keys: Callable[[], None]) -> None:
         """Everything that was written in the one before is on the kernel's disk first."""
         context, file = visit.context, visit.file
         before = self.session
@@ -283,12 +283,12 @@ class ShownContext:
             self.come(self)
         release_keys()
 
-    async def _arrive(self, visit: Visit) -> None:
+    async def _arrive(self, visit: Destination) -> None:
         """Show the document of the new session, at the place that is wanted."""
         try:
             await self._show_document()
         finally:  # also for a person who wants to be elsewhere meanwhile
-            if visit.block is not None and self._screen is not None:
+            if (visit.block or visit.version) is not None and self._screen is not None:
                 self.screen.view.arrive(visit)
             around = visit.block or self._memory.anchored_block(visit.context)
             self.session.start(around, has_preview=visit.file is None)

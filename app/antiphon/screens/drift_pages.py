@@ -30,8 +30,6 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "app.simulate_key('down')", show=False),
-        Binding("k", "app.simulate_key('up')", show=False),
         Binding("space", "tick", show=False, priority=True),
         Binding("enter", "go", show=False, priority=True),
         Binding("escape,q,ctrl+c", "dismiss(None)", show=False, priority=True),

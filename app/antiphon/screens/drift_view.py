@@ -48,7 +48,7 @@ class DriftView(Controller):
             one = self._source.header(one.parent or "")
         origin = drift_origin(one.metadata)
         version = None if origin is None else origin.version
-        if header.source_context is None or header.source_block is None:
+        if header.source_context is None:
             self._hint("This cell was written here.")
         else:
             self._scope.open_context(header.source_context, header.source_block, version=version)

@@ -100,6 +100,7 @@ class EditUndo(Controller):
             self._arranger.state.disarranged.clear()  # Ctrl+Y brings the text back
             if self._source.header(block).kind == BlockKind.DRIFT:
                 self._undone_theirs = (block, self._source.me or "")
+                self._hint("Took back what came from there · <key:redo> brings it back")
             if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
 

@@ -24,9 +24,6 @@ from antiphon_kernel.text.merge_edits import EditConflict
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.quoting import count_of
 
-BESIDE_FROM: Final = 118
-"""Columns of the page from which source and target stand beside each other."""
-
 _LINES_AROUND: Final = 2
 """Lines that are shown on either side of one that is marked."""
 
@@ -42,6 +39,7 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "tick", show=False, priority=True),
         Binding("c", "conclude", show=False),
+        Binding("e", "take('')", show=False),
         Binding("enter", "merge", show=False, priority=True),
         Binding("escape,q,ctrl+c", "leave", show=False, priority=True),
     ]
@@ -71,9 +69,6 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
             self._page.reload()
         else:
             self.run_in_background(partial(self._write, conflict))
-
-    def action_edit(self) -> None:
-        self.action_take("")
 
     async def _write(self, conflict: Mapping[str, Any]) -> None:
         number = conflict["number"]
@@ -146,13 +141,10 @@ class MergeModal(ConflictsModal[dict[str, Any]]):
             else:
                 state, look = "? both have changed this: take a side", theme.status_failed
         rows += [[StatusSpan(state, look), StatusSpan(f" · {step['name']}", theme.dim)], []]
-        is_beside = width >= BESIDE_FROM
-        room = (width - 3) // 2 if is_beside else width
+        room = (width - 3) // 2
         left = [[StatusSpan(title, theme.unread)], *marked_rows(text, old, room, theme)]
         title = f"{target}, as it would become"
         right = [[StatusSpan(title, theme.status_done)], *marked_rows(after, new, room, theme)]
-        if not is_beside:
-            return [*rows, *left, [], *right]
         for one, other in zip_longest(left, right, fillvalue=list[StatusSpan]()):
             used = sum(cell_len(part.text) for part in one)
             rows.append([*one, StatusSpan(" " * (room - used) + " │ ", theme.dim), *other])

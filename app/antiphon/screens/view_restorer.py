@@ -13,7 +13,7 @@ from antiphon.screens.known_contexts import KnownContexts
 from antiphon.widgets.block_list import CellModel, PreviewView
 
 
-class Visit(NamedTuple):
+class Destination(NamedTuple):
     """A context to show, and where in it."""
 
     context: str
@@ -37,16 +37,16 @@ class ViewRestorer(Controller):
         self._find = find
         self._contexts = contexts
         self._versions = versions
-        self._arriving: Visit | None = None
+        self._arriving = Destination("")
         """Place to go to when the document is there."""
         self._preview: PreviewView | None = None
         """Blocks of the context that are shown until the document is here."""
         self.is_restored = False
         """The view is where it was when this context was left."""
 
-    def arrive(self, visit: Visit) -> None:
+    def arrive(self, there: Destination) -> None:
         """Go somewhere as soon as the document is there, not where one was."""
-        self._arriving = visit
+        self._arriving = there
         self._cells.focus()
 
     def restore(self) -> None:
@@ -54,8 +54,7 @@ class ViewRestorer(Controller):
         if context is None or self.is_restored:
             return
         self.is_restored = True
-        there, file = self._arriving or Visit(context), self._scope.file
-        block = there.block
+        there, block, file = self._arriving, self._arriving.block, self._scope.file
         if self._preview is not None:
             self._preview.hand_over(cells)
         elif file is not None and there.line is not None:
@@ -67,9 +66,9 @@ class ViewRestorer(Controller):
             cells.focus_cell(block)
         else:
             self._scope.memory.go_back(context, cells)
-        if block is None or not cells.has_cell(block):
+        if block is not None and not cells.has_cell(block):
             return
-        if there.query:
+        if block is not None and there.query:
             self._find.find_from(block, there.query)
         if there.version is not None:
             show = partial(self._versions.show_history, block, there.version)
@@ -88,8 +87,7 @@ class ViewRestorer(Controller):
         preview = self._session.preview
         if preview is None or self._preview is not None or self._session.is_live:
             return
-        arriving = self._arriving and self._arriving.block
-        block = arriving or self._scope.memory.anchored_block(preview.context)
+        block = self._arriving.block or self._scope.memory.anchored_block(preview.context)
         if block is not None and block not in preview.document:
             return
         source = CellModel(preview.document, me=preview.me, user=self._cells.source.user)
@@ -101,7 +99,7 @@ class ViewRestorer(Controller):
         self._cells.call_after_refresh(self._place_preview, view, preview.context)
 
     def _place_preview(self, view: PreviewView, context: str) -> None:
-        if self._arriving is not None and self._arriving.block is not None:
+        if self._arriving.block is not None:
             view.cells.focus_cell(self._arriving.block)
         else:
             self._scope.memory.go_back(context, view.cells)

@@ -42,7 +42,7 @@ async def test_cells_are_pushed_and_open_their_source_as_it_was(here: World, the
     await there.sees("notes")
     await there.press("enter")
     await there.sees("Enter push to notes")
-    await there.press("k", "space", "end", "space", "enter")
+    await there.press("up", "space", "end", "space", "enter")
     await there.hint("In notes: 3 cells added")
     blocks = (await here.call("context.page", context=notes))["blocks"]
     assert [one["kind"] for one in blocks] == ["drift", "tool_call", "tool_result", "text"]
@@ -178,6 +178,22 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.press("ctrl+y")
     await there.sees("A finding")
     assert (await here.call("block.read", block_id=block))["content"] == text
+
+
+async def test_source_of_a_merge_without_cells_is_opened_as_it_was(
+    here: World, there: Opened
+) -> None:
+    await say(here, "Plan")
+    fork = (await here.call("context.fork", context="default", label="tidy"))["context_id"]
+    (copy,) = (await here.call("block.list", context=fork))["blocks"]
+    await here.call("block.splice", block_id=copy["block_id"], offset=0, insert="A ")
+    await here.call("drift.merge", source=fork)
+    await here.call("block.splice", block_id=copy["block_id"], offset=0, insert="By now: ")
+    await there.sees("⇢ from tidy · merge · amy")
+    await there.press("up", "G", "S", mode=Mode.NAVIGATE)
+    await there.sees("History of the page")
+    await there.sees("A Plan")
+    assert not there.shows("By now:")
 
 
 async def test_cells_are_written_into_a_file_after_a_look_at_the_difference(
