@@ -42,9 +42,6 @@ class ConflictsModal(HintingModal[Result | None]):
         self._keys = KeyLines(keys)
         self.shown = (self._page, self._keys)
 
-    def on_mount(self) -> None:
-        self._page.focus()
-
     @abstractmethod
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         """Return the rows of the step that is shown."""

@@ -46,9 +46,6 @@ class CellsModal(HintingModal[dict[str, Any] | None]):
         keys = (("Space", "tick"), ("Enter", f"{does} (nothing ticked: the last answer)"))
         self.shown = (self._list, KeyLines((*keys, ("Esc", "leave"))))
 
-    def on_mount(self) -> None:
-        self._list.focus()
-
     def _shown(self, row: str) -> Content:
         sign = "☑ " if row in self._ticked else "☐ "
         return Content(sign + displayable_in_a_row(self._rows[row]))
@@ -78,9 +75,6 @@ class DifferenceModal(HintingModal[bool]):
         self._lines = patch_lines(patch)
         keys = (("Enter", does), ("Esc", "change nothing"))
         self.shown = (TextPage(self._rows), KeyLines(keys))
-
-    def on_mount(self) -> None:
-        self.shown[0].focus()
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         paths = ", ".join(dict.fromkeys(line.path for line in self._lines))
