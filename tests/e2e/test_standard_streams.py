@@ -50,6 +50,7 @@ PRINTING = {
     "models": ["models"],
     "blame": ["blame", "BLOCK"],
     "history": ["history", "BLOCK"],
+    "drift": ["drift", "list", "--json"],
     "layout": ["layout"],
     "export": ["export", "--format", "markdown"],
     "import": ["import", "EXPORT", "--label", "LABEL"],

@@ -217,14 +217,14 @@ class JournalReader:
             f" WHERE {where} ORDER BY o.id LIMIT ?"
         )
         rows = await self._database.select(sql, (*values, limit))
-        found: list[StoredOp] = []
+        found, wanted = list[StoredOp](), None if blocks is None else set(blocks)
         for seq, time, principal, operation, touched, changes, unit, revivals in rows:
             try:
                 revived = decode_restored(revivals) if revivals is not None else ()
             except ValueError as error:
                 raise _unreadable(context, seq, error) from error
             versions = _versions(context, seq, touched)
-            if blocks is None or not versions.keys().isdisjoint(blocks):
+            if wanted is None or not wanted.isdisjoint(versions):
                 about = seq, time, principal, operation, versions
                 found.append(StoredOp(*about, bytes(changes), unit, revived))
         return found
