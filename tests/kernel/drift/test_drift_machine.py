@@ -395,12 +395,12 @@ class Machine:
                     assert after[one["start"] : one["end"]] == one["ours"]
             if change is None or not change["conflicts"]:
                 parts = str(ours), str(theirs)
-                if merged.is_typed_again:
+                if not merged.is_typed_again:
+                    self.seen["exact"] += change is not None
+                if order(after, *parts) != order(str(merged), *parts):
+                    assert merged.is_typed_again, self.done
                     words, mine, others = ({*text.split()} for text in (after, *parts))
                     assert mine & others <= words <= mine | others
-                else:  # a word of both may be gone where it stood in two places
-                    self.seen["exact"] += change is not None
-                    assert order(after, *parts) == order(str(merged), *parts), self.done
         assert changes.keys() & here.keys() <= found.keys()
         return found
 
