@@ -40,7 +40,7 @@ from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, Journal, SessionRow
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
     SYSTEM_NAME,
@@ -481,7 +481,7 @@ class Call:
 
         A model in a turn has the rights of whoever asked, which the turn has checked.
         """
-        is_turn = self.actor.via == VIA_TURN and self.actor.principal.kind is PrincipalKind.MODEL
+        is_turn = self.actor.via == VIA_TURN and self.actor.principal.kind in ANSWERING_KINDS
         if not is_turn and not self.kernel.files.is_known(path):
             check_project_files(self.actor.principal, self.role)
 

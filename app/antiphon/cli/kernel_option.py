@@ -62,7 +62,7 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
 AS_KIND = click.option(
     "--kind",
     "as_kind",
-    type=click.Choice(["human", "model", "source"]),
+    type=click.Choice(["human", "model", "agent", "source"]),
     help="What the NAME of --as is.  [default: human]",
 )
 

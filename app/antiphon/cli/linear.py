@@ -17,7 +17,7 @@ from antiphon.cli.stdio import lines
 from antiphon.cli.tail import Tail, beyond_last, is_draft, list_blocks, skipped_words
 from antiphon.completion import parse_command
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.types.enums import CallPermission, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names
 
@@ -249,7 +249,7 @@ class LinearSession:
             f"{one['username']}, {one['kind']}, {one['role']},"
             f" {'here' if one['sessions'] else 'away'}"
             for one in found
-            if one["kind"] in ("human", "model")
+            if one["kind"] in ("human", *ANSWERING_KINDS)
         ]
         await self._tail.say("\n".join(rows))
 

@@ -20,7 +20,7 @@ from antiphon.screens.modals import NO_CELL
 from antiphon.screens.reading import ReadingPanel
 from antiphon.screens.tour import MEND_AT, TYPO
 from antiphon.widgets.block_list import CellModel, DocumentView
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind
 
 
 class DocumentPage(DocumentView, ActionOwner):
@@ -125,7 +125,7 @@ class DocumentPage(DocumentView, ActionOwner):
         if block is not None:
             author = session.document.header(block).author
             member = session.document.member(author)
-            if member is not None and member.kind == PrincipalKind.MODEL:
+            if member is not None and member.kind in ANSWERING_KINDS:
                 model = author
         self.app.push_screen(ReadingPanel(session, model, self.source.changed))
 

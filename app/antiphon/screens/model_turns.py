@@ -10,7 +10,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.enums import Activity, PrincipalKind, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, Activity, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.signal import Signal
 
@@ -74,7 +74,7 @@ class RunningBlocks:
 
     def _named(self, principal: str) -> InterruptTarget:
         member = self._document.member(principal)
-        if member is None or member.kind != PrincipalKind.MODEL:
+        if member is None or member.kind not in ANSWERING_KINDS:
             return InterruptTarget(principal, "the command")
         return InterruptTarget(principal, displayable_in_a_row(member.username))
 
@@ -83,7 +83,7 @@ class RunningBlocks:
         for above in self._ancestors(block):
             author = self._document.header(above).author
             member = self._document.member(author)
-            if member is not None and member.kind == PrincipalKind.MODEL:
+            if member is not None and member.kind in ANSWERING_KINDS:
                 return author
         return self._document.header(block).author
 
@@ -135,7 +135,7 @@ class ModelTurns(Controller):
     def current(self) -> list[PresenceState]:
         """Return the models whose turns are being played."""
         present = self._session.presence().values()
-        models = (one for one in present if one.kind == PrincipalKind.MODEL)
+        models = (one for one in present if one.kind in ANSWERING_KINDS)
         return [one for one in models if one.activity == Activity.STREAMING]
 
     def is_streaming(self, principal: str) -> bool:

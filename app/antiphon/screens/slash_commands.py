@@ -20,7 +20,7 @@ from antiphon.input_queue import InputQueue
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts, create_context, rename_context
 from antiphon.screens.sidebar_view import SidebarView
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.quoting import join_names, quote
 
 
@@ -43,7 +43,7 @@ class SlashCommands(Controller):
         known = {one.username: one.kind for one in document.members()}
         known |= {one.username: one.kind for one in self._session.presence().values()}
         people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
-        models |= {name for name, kind in known.items() if kind == PrincipalKind.MODEL}
+        models |= {name for name, kind in known.items() if kind in ANSWERING_KINDS}
         return complete_address(before, people, models, self._session.project)
 
     def available(self) -> Mapping[str, SlashCommand]:

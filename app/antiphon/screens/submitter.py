@@ -16,7 +16,7 @@ from antiphon.widgets.block_list import MessageLocation
 from antiphon.widgets.composer import SHELL_MARK
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.block_metadata import CAN_RETRY
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
 
@@ -172,7 +172,7 @@ class MessageSubmitter(Controller):
         await asyncio.sleep(NOBODY_AFTER)
         kinds = [one.kind for one in self._session.document.members()]
         kinds += [one.kind for one in self._session.presence().values()]
-        if PrincipalKind.MODEL not in kinds and self._told != self._scope.models.nobody:
+        if not {*kinds} & {*ANSWERING_KINDS} and self._told != self._scope.models.nobody:
             self._told = self._scope.models.nobody
             self._hint(self._told)
 
@@ -217,7 +217,7 @@ class MessageSubmitter(Controller):
             members = (await self._session.call("kernel.members", {}))["members"]
         except AntiphonError:
             return None  # what became of the message is said, too, and matters more
-        people = (PrincipalKind.HUMAN, PrincipalKind.MODEL)
+        people = (PrincipalKind.HUMAN, *ANSWERING_KINDS)
         known = [str(one["username"]) for one in members if one["kind"] in people]
         unknown = [name for name in names if name not in known]
         if not unknown:

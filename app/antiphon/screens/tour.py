@@ -12,7 +12,7 @@ from antiphon.render.differences import arguments_of
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 
 TYPO: Final = "two chirs"
 """The demo's model writes it near the beginning; it should be `two choirs`."""
@@ -142,7 +142,7 @@ class TourView(Controller):
     def presence_changed(self) -> None:
         others = self._session.presence().values()
         if self._session.is_live and self._scope.file is None:
-            models = (one.username for one in others if one.kind == PrincipalKind.MODEL)
+            models = (one.username for one in others if one.kind in ANSWERING_KINDS)
             self.tour.models_here(next(models, None))
         for one in others:
             if one.kind == PrincipalKind.HUMAN and one.principal != self._source.me:

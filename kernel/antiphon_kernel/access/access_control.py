@@ -18,7 +18,7 @@ from antiphon_kernel.access.invitations import (
 from antiphon_kernel.access.permissions import check_update
 from antiphon_kernel.access.sessions import VIA_SSH, Dismissal, Sessions
 from antiphon_kernel.types.clock import Clock, iso_time
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor, Principal
@@ -281,7 +281,7 @@ def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
         return not role.may(actor.needs)
     if actor.via == VIA_SSH and actor.within is None:
         return not role.may(Permission.READ)
-    return actor.via not in IN_THE_KERNEL or actor.principal.kind is not PrincipalKind.MODEL
+    return actor.via not in IN_THE_KERNEL or actor.principal.kind not in ANSWERING_KINDS
 
 
 def _came_with(credential: int, actor: Actor) -> bool:

@@ -21,6 +21,7 @@ from antiphon_kernel.types.roles import AccessRole, Permission
 _ROLES: Final = {
     PrincipalKind.HUMAN: Role.USER,
     PrincipalKind.MODEL: Role.MODEL,
+    PrincipalKind.AGENT: Role.MODEL,
     PrincipalKind.SHELL: Role.TOOL,
     PrincipalKind.SOURCE: Role.SYSTEM,
     PrincipalKind.SYSTEM: Role.SYSTEM,

@@ -11,7 +11,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.writer_presence import EditorPresence, WriterPresence
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.enums import CallPermission, ContextKind, PrincipalKind, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, ContextKind, Status
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
 
@@ -166,7 +166,7 @@ class BlockOwners:
     def _kept_alive(self, context: Context) -> Iterator[str]:
         """Yield the open blocks of models and tools that end when nobody keeps them alive."""
         document = context.document
-        models = {one.id for one in self._members if one.kind is PrincipalKind.MODEL}
+        models = {one.id for one in self._members if one.kind in ANSWERING_KINDS}
         for block in document.open_blocks():
             header = document.header(block)
             if not header.is_written_by_program or block in self._permissions.undecided:

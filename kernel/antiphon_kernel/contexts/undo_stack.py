@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.storage import UndoKey, UndoRow
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.typing_run import KEYSTROKE_UNITS, may_go_on
 from antiphon_kernel.yjs.id_set import IdRange
@@ -114,7 +114,7 @@ class _UndoRun:
         if kind is not self.kind or actor.session != self.session:
             return False
         if kind is UndoKind.STREAM:
-            is_model = actor.principal.kind is PrincipalKind.MODEL
+            is_model = actor.principal.kind in ANSWERING_KINDS
             return is_model or time - self.last < STREAM_PAUSE_MS
         before = self.keystroke
         if kind is not UndoKind.TYPING or before is None or now is None:

@@ -54,7 +54,7 @@ from antiphon_kernel.storage import ContextRow, FileRow
 from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import DATA_FOLDER
-from antiphon_kernel.types.enums import BlockKind, ContextKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, ContextKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import DISK_NAME, ContextId, as_name
 from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable, unusable
@@ -332,7 +332,7 @@ class FileContexts:
             found = await asyncio.to_thread(_every_file, self._project)
         if glob is not None:
             found = [one for one in found if matches_path(one, [glob])]
-        if by is not None and by.kind is PrincipalKind.MODEL:
+        if by is not None and by.kind in ANSWERING_KINDS:
             found = await asyncio.to_thread(self._shown_to, by, found)
         whole = "".join(found)
         if not whole.isprintable() or TEMPORARY in whole or self._own in whole:

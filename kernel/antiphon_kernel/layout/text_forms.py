@@ -21,7 +21,7 @@ from antiphon_kernel.layout.paths import BlockPath, SourcesPath, is_path
 from antiphon_kernel.messages import JOIN
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import drift_origin
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.media_types import PLAIN_TEXT, is_text_type
@@ -68,7 +68,7 @@ class LayoutReader:
         """
         authors = layout.authors
         people = [one for one in authors if one.kind == PrincipalKind.HUMAN]
-        models = [one.id for one in authors if one.kind == PrincipalKind.MODEL]
+        models = [one.id for one in authors if one.kind in ANSWERING_KINDS]
         if model is None and len(models) == 1:
             model = models[0]
         is_one_voice = is_plain and len(people) <= 1 and not {*models} - {model}
@@ -119,7 +119,7 @@ def item_text(item: LayoutItem, reader: LayoutReader) -> str:
     if not item.block.text.strip():
         return ""
     is_named = not reader.wrote(item.block) and (
-        author.kind == PrincipalKind.MODEL
+        author.kind in ANSWERING_KINDS
         or (author.kind == PrincipalKind.HUMAN and reader.names_people)
     )
     return f"{author.name}: {item.block.text}" if is_named else item.block.text

@@ -34,7 +34,7 @@ from antiphon_kernel.server.connections import (
 )
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, SessionId, is_name
 from antiphon_kernel.types.quoting import quote
@@ -68,7 +68,11 @@ class AuthenticatedSession:
     """Whether an invitation let it in."""
 
 
-ACT_AS_KINDS: Final = (PrincipalKind.HUMAN, PrincipalKind.MODEL, PrincipalKind.SOURCE)
+ACT_AS_KINDS: Final = (
+    PrincipalKind.HUMAN,
+    *ANSWERING_KINDS,
+    PrincipalKind.SOURCE,
+)
 """Kinds of principal that the owner can act as; the kernel and the shell are not among them."""
 
 

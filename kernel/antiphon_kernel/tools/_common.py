@@ -25,7 +25,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
@@ -90,7 +90,7 @@ def check_hiding(context: Context, block: str, principal: Principal) -> None:
     Raises:
         AntiphonError: permission_denied.
     """
-    if principal.kind is not PrincipalKind.MODEL or context.document.header(block).excluded:
+    if principal.kind not in ANSWERING_KINDS or context.document.header(block).excluded:
         return
     reason = why_not_hidden(visible(layout_of(context).arranged()).items, block)
     if reason is not None:

@@ -44,7 +44,7 @@ from antiphon_kernel.tools._common import (
 from antiphon_kernel.tools.file_references import FileReference
 from antiphon_kernel.types.block_metadata import CUT_OUT, FILE_REFERENCE
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.media_types import (
     ATTACHABLE,
@@ -437,12 +437,12 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     that `context.layout` shows.
     """
     context, block = await call.block(params.block_id)
-    if params.excluded and call.actor.principal.kind is PrincipalKind.MODEL:
+    if params.excluded and call.actor.principal.kind in ANSWERING_KINDS:
         await layout_of(context).load()
         check_hiding(context, block, call.actor.principal)
     metadata = dict(context.document.header(block).metadata)
     if params.excluded and params.cut_out:
-        if call.actor.principal.kind is PrincipalKind.MODEL:
+        if call.actor.principal.kind in ANSWERING_KINDS:
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
                 f"You are {call.actor.principal.username}, a model, and only people decide what"

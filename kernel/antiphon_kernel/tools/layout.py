@@ -34,7 +34,7 @@ from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.tools._common import check_context_version
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.roles import Permission
@@ -196,7 +196,7 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor
     if named is None:
         return wrote[0] if len(wrote) == 1 else None
     found = call.kernel.members.find(named)
-    if found.kind is not PrincipalKind.MODEL:
+    if found.kind not in ANSWERING_KINDS:
         raise invalid_params(
             f"{quote(named)} is no model but a {found.kind}: name a model. Here have written:"
             f" {join_names(one.name for one in wrote)}.",
@@ -207,7 +207,7 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor
 
 def _models(layout: Layout) -> list[BlockAuthor]:
     """Return the models that have written, by name."""
-    models = (one for one in layout.authors if one.kind == PrincipalKind.MODEL)
+    models = (one for one in layout.authors if one.kind in ANSWERING_KINDS)
     return sorted(models, key=lambda one: (one.name, one.id))
 
 

@@ -14,7 +14,7 @@ from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import Candidate, SearchFilter
 from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
 from antiphon_kernel.tools._common import check_text
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
@@ -208,7 +208,7 @@ async def file_search(call: Call, params: FileSearchParams) -> FileSearchResult:
     likely = await ripgrep(kernel.project, params.query, is_regex=params.regex)
     if likely is not None:
         paths = [one for one in paths if one in likely or one in texts]
-    most, has_one_name = kernel.limits.file_bytes, by.kind is PrincipalKind.MODEL
+    most, has_one_name = kernel.limits.file_bytes, by.kind in ANSWERING_KINDS
     root = str(kernel.project.resolve())
 
     def text_of(path: str) -> str:

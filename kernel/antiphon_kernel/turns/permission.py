@@ -17,7 +17,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
-from antiphon_kernel.types.enums import CallPermission, PrincipalKind, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
@@ -125,7 +125,7 @@ class PermissionDesk:
 
     def denies_file(self, principal: Principal, path: str) -> bool:
         """Return whether somebody is a model whose policy lets it see nothing of a file."""
-        if principal.kind is not PrincipalKind.MODEL:
+        if principal.kind not in ANSWERING_KINDS:
             return False
         return self._policy_of(principal.id).denies_file(path)
 

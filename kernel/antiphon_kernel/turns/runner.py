@@ -38,7 +38,7 @@ from antiphon_kernel.turns.turn import (
 from antiphon_kernel.types import block_metadata
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.drift import drift_id
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
 from antiphon_kernel.types.presence import PresenceState
@@ -511,7 +511,7 @@ class TurnRunner:
             self.start_turn(sent.context, model, sent.block, sent.actor)
 
     def _drifted(self, drift: DeliveredDrift) -> None:
-        if drift.wakes and drift.actor.principal.kind is PrincipalKind.MODEL:
+        if drift.wakes and drift.actor.principal.kind in ANSWERING_KINDS:
             self._begin(self._wake_for_model(drift), "waking for a drift")
         elif drift.wakes:
             self._submitted(drift)
@@ -534,7 +534,7 @@ class TurnRunner:
             for one in kernel.drifts.rows()
             if one.seq
             and one.time >= wrote
-            and kernel.members.find(one.principal).kind is PrincipalKind.MODEL
+            and kernel.members.find(one.principal).kind in ANSWERING_KINDS
         ]
         if may_wake(row, later):
             self._submitted(replace(drift, actor=sender))

@@ -7,6 +7,7 @@ unknown in a request is an error that names the allowed ones.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class ContextKind(StrEnum):
@@ -93,10 +94,16 @@ class PrincipalKind(StrEnum):
 
     HUMAN = "human"
     MODEL = "model"
+    AGENT = "agent"
+    """A program with a model of its own, which takes part over a protocol."""
     SHELL = "shell"
     SOURCE = "source"
     """Feeds the read-only parts of structured blocks."""
     SYSTEM = "system"
+
+
+ANSWERING_KINDS: Final = (PrincipalKind.MODEL, PrincipalKind.AGENT)
+"""Kinds of principals that answer messages and run tools by themselves."""
 
 
 class Activity(StrEnum):

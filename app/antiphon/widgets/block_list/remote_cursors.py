@@ -12,7 +12,7 @@ from antiphon.widgets.editor import InkRange, RemoteCursor
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.text.transform import shift_offset, shift_through
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, Activity, BlockKind, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.records import BlockHeader, TextSplice
 
@@ -347,7 +347,7 @@ def _cursor(client: int, state: PresenceState, *, has_moved: bool) -> RemoteCurs
     if state.cursor is None:
         return None
     streaming = state.activity == Activity.STREAMING
-    if state.kind == PrincipalKind.MODEL and not streaming:
+    if state.kind in ANSWERING_KINDS and not streaming:
         return None
     return RemoteCursor(
         client=client,

@@ -13,7 +13,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to, in_one_line
-from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.enums import ANSWERING_KINDS, Activity
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.roles import AccessRole
 
@@ -71,7 +71,7 @@ def _person(state: PresenceState, *, is_me: bool) -> Participant:
         name=OWN_NAME if is_me else displayable_in_a_row(state.username),
         colour=state.colour,
         is_me=is_me,
-        is_model=state.kind == PrincipalKind.MODEL,
+        is_model=state.kind in ANSWERING_KINDS,
         doing="" if is_me else _DOING.get(str(state.activity), ""),
         streaming=state.activity == Activity.STREAMING,
         block=state.block,
