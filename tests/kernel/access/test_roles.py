@@ -270,6 +270,7 @@ async def test_data_folder_from_before_there_were_roles_gets_them(
 ROLES = {
     PrincipalKind.HUMAN: Role.USER,
     PrincipalKind.MODEL: Role.MODEL,
+    PrincipalKind.AGENT: Role.MODEL,
     PrincipalKind.SHELL: Role.TOOL,
     PrincipalKind.SOURCE: Role.SYSTEM,
     PrincipalKind.SYSTEM: Role.SYSTEM,
