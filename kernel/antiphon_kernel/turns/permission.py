@@ -24,7 +24,6 @@ from antiphon_kernel.types.errors import (
     invalid_params,
     kernel_is_closing,
 )
-from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.types.signal import News
@@ -320,9 +319,8 @@ class PermissionDesk:
             raise _not_asked(call, context.document.header(call))
         self._check_decide(by.principal, stored.asker, stored.tool)
         if waiting.choices is not None and permission not in waiting.choices:
-            offered = join_names([str(one) for one in waiting.choices])
             raise invalid_params(
-                f"The agent does not offer {permission} for this call, but: {offered}.",
+                f"The agent does not offer {permission} for this call: choose what it offers.",
                 field="decision",
             )
         who = by.principal.username

@@ -59,7 +59,7 @@ async def ask(
         *(writer.context, block or "", writer.actor.principal.id, tool, arguments),
         turn.asker,
         paths if tool == EDIT else (),
-        choices=choices.keys(),
+        choices={*choices, CallPermission.DENIED},
     )
     permit = await desk.permit(request)
     if is_denied or permit is ToolPermit.DENY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import shlex
 import uuid
@@ -84,7 +85,6 @@ class AgentTerminals:
         """
         turn, writer = self._turn, self._turn.writer
         line = replace_half_characters(" ".join([command, *map(shlex.quote, args)]))
-        is_permitted = (SHELL, line) in turn.permitted
         if cwd is not None and cwd.rstrip("/") != str(writer.kernel.project):
             line = f"cd {shlex.quote(cwd)} && {line}"
         for name, value in (env or {}).items():
@@ -93,11 +93,12 @@ class AgentTerminals:
             raise invalid_params("The command is empty: say what to run.", field="command")
         terminal = uuid.uuid4().hex
         call = await begin_call(writer, turn.prompt, terminal, SHELL, line, 0)
-        writer.describe(call, input={"command": line})
+        writer.describe(call, input=json.dumps({"command": line}))
         request = PermissionRequest(
             *(writer.context, call, writer.actor.principal.id, SHELL, {"command": line}),
             turn.asker,
         )
+        is_permitted = (SHELL, line) in turn.permitted
         refusal = None if is_permitted else await turn.desk.decide(request)
         blocks = await open_result(writer, call)
         if refusal is not None:
