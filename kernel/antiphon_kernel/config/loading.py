@@ -25,6 +25,9 @@ from antiphon_kernel.config.api_keys import (
     key_of,
     read_key_file,
 )
+from antiphon_kernel.config.project_servers import MCP_FILE, project_servers
+from antiphon_kernel.mcp_servers import McpServerConfig
+from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
 from antiphon_kernel.providers.recording import RecordingError, load_recording
@@ -132,6 +135,31 @@ class ModelTable(ConfigTable):
     permissions: PermissionsTable | None = None
 
 
+def _named_by_variable(text: str) -> str:
+    if not VARIABLE_IN_TEXT.search(text):
+        raise ValueError("${VARIABLE}, in which the environment has it: no key belongs here")
+    return text
+
+
+class McpTable(ConfigTable):
+    """One MCP server; its texts may name variables of the environment: `${NAME}`."""
+
+    command: list[str] = Field(default_factory=list, max_length=100)
+    """Program and arguments of one that is run."""
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    """Variables that its process gets beside the kernel's own."""
+    url: str | None = None
+    """Address of one that is reached over HTTP."""
+    token_env: Annotated[str, AfterValidator(_variable)] | None = None
+    """Variable of the environment that holds the token for the address."""
+    headers: dict[str, Annotated[str, AfterValidator(_named_by_variable)]] = Field(
+        default_factory=dict, max_length=100
+    )
+    """Other headers of requests to the address."""
+    timeout: float = Field(default=SECONDS, gt=0, le=86_400, allow_inf_nan=False)
+    """Seconds that a call may take."""
+
+
 class ContextTable(ConfigTable):
     """Settings of contexts and turns."""
 
@@ -228,6 +256,8 @@ class KernelConfig:
     """By name of a model, rules that come before those for every model."""
     discovery: Discovery = field(default_factory=Discovery)
     files: FilesTable = field(default_factory=FilesTable)
+    mcp: tuple[McpServerConfig, ...] = ()
+    """MCP servers of the files, then those of the project's `.mcp.json` that are trusted."""
     problems: tuple[ConfigProblem, ...] = ()
 
 
@@ -266,6 +296,7 @@ class _ConfigParts:
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
     discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
     files: FilesTable = field(default_factory=FilesTable)
+    mcp: dict[str, McpServerConfig] = field(default_factory=dict)
     problems: list[ConfigProblem] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
     """Variables that hold keys."""
@@ -341,6 +372,7 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
         },
         discovery=found.discovery,
         files=found.files,
+        mcp=tuple(found.mcp.values()),
         problems=tuple(found.problems),
         context=ContextTable(**found.context),
     )

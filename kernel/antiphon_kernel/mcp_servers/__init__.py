@@ -1,0 +1,8 @@
+"""MCP servers of others, whose tools models may call: one connection for each kernel and server.
+
+The library is imported when the first of them is connected to.
+"""
+
+from antiphon_kernel.mcp_servers.server_config import McpServerConfig
+from antiphon_kernel.mcp_servers.servers import McpServer, McpServers
+from antiphon_kernel.mcp_servers.server_tools import McpTool
