@@ -3,6 +3,7 @@
 May import `tools` and what is below it; `turns` and `daemon` use it.
 """
 
+from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.config.api_keys import hide_variables
 from antiphon_kernel.config.loading import (
     NO_MODEL,
@@ -20,3 +21,4 @@ from antiphon_kernel.config.model_discovery import (
     with_known_limits,
 )
 from antiphon_kernel.config.project_instructions import read_project_instructions
+from antiphon_kernel.config.project_servers import MCP_FILE, ProjectServer, project_servers

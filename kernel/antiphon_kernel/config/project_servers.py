@@ -64,7 +64,8 @@ class ProjectServer:
     @property
     def shown(self) -> str:
         """Return the whole entry, for people: a variable of its decides what it runs, too."""
-        return f"{self.name}: {json.dumps(json.loads(self.content), ensure_ascii=False, indent=1)}"
+        said = {self.name: json.loads(self.content)}
+        return json.dumps(said, ensure_ascii=False, indent=1)
 
 
 def project_servers(path: Path, data: bytes) -> Iterator[ProjectServer]:

@@ -4,5 +4,10 @@ The library is imported when the first of them is connected to.
 """
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
-from antiphon_kernel.mcp_servers.servers import McpServer, McpServers
+from antiphon_kernel.mcp_servers.servers import (
+    McpServer,
+    McpServerFailed,
+    McpServers,
+    ServerState,
+)
 from antiphon_kernel.mcp_servers.server_tools import McpTool
