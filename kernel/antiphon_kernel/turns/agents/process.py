@@ -92,7 +92,9 @@ class AgentProcess:
         if code is None or self._is_told_to_end:
             said = "was ended"
         else:
-            said = f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
+            said = (
+                f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
+            )
         lines = sanitize(self._last_errors.decode(errors="replace")).strip().splitlines()
         if len(self._last_errors) == _LAST_BYTES:
             lines = lines[1:]
