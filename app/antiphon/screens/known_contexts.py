@@ -125,6 +125,7 @@ async def list_contexts(
             is_archived="archived" in one,
             ahead=one.get("ahead", 0),
             behind=one.get("behind", 0),
+            drifted_from=displayable_in_a_row(", ".join(one.get("drifted_from", ()))),
         )
         for one in ([] if result is None else result["contexts"])
     ]

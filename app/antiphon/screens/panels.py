@@ -34,6 +34,7 @@ from antiphon.widgets.sidebar import ContextName, context_entries
 from antiphon.widgets.status import Keys, StatusSpan, cut_to, key_rows
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import count_of
 from antiphon_kernel.types.roles import AccessRole
 
 REFRESH_SECONDS: Final = 1.0
@@ -221,8 +222,8 @@ class ContextsPanel(Panel):
         self._show = show
         self._shows_archived = False
         self._entries: Sequence[tuple[ContextName, str]] = ()
-        self._texts: dict[tuple[str, int], str] = {}
-        """First line of what was said last, by context and version."""
+        self._texts: dict[ContextName, str] = {}
+        """The line below each, as it was listed."""
 
     async def fetch(self) -> None:
         found = await list_contexts(self.kernel, self._memory.seen(), archived=self._shows_archived)
@@ -233,9 +234,18 @@ class ContextsPanel(Panel):
             self.choose_id(self._here)
             self._page.reload()
         for one in found:
-            if (one.id, one.version) not in self._texts:
-                self._texts[one.id, one.version] = await self._last_words(one.id)
+            if one not in self._texts:
+                self._texts[one] = await self._summary(one)
                 self._page.reload()
+
+    async def _summary(self, one: ContextName) -> str:
+        """Return what a merge of a fork would ask, from where drifts came, and the last words."""
+        parts = [f"⇢ {one.drifted_from}"] if one.drifted_from else []
+        if one.ahead and one.behind:
+            preview = await self.kernel.call("drift.preview", {"source": one.id}, "Not compared")
+            if preview is not None and preview["conflicts"]:
+                parts.insert(0, count_of(preview["conflicts"], "conflict"))
+        return " · ".join(filter(None, [*parts, await self._last_words(one.id)]))
 
     async def _last_words(self, context: str) -> str:
         """Return the first line of the text that was written last in a context, if there is any."""
@@ -257,7 +267,7 @@ class ContextsPanel(Panel):
         age = StatusSpan(f"  {format_time_since(one.changed_at)}{archived}", theme.dim)
         room = width - cell_len(f"{here.text}{apart.text}{unread.text}{age.text}")
         label = StatusSpan(cut_to(mark + one.label, room), theme.strong)
-        said = self._texts.get((one.id, one.version)) or "nothing has been written yet"
+        said = self._texts.get(one) or "nothing has been written yet"
         return [[here, label, apart, unread, age], [StatusSpan(f"    {said}", theme.dim)]]
 
     @property

@@ -50,6 +50,8 @@ class ContextName(NamedTuple):
     ahead: int = 0
     behind: int = 0
     """Of a fork: blocks that it, and that its source, has changed since they parted."""
+    drifted_from: str = ""
+    """Labels of the contexts whose drifts have come here, with commas."""
 
     @property
     def drifted(self) -> str:

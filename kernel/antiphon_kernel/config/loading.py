@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from antiphon_kernel.config.agents import AgentConfig, find_agents
 from antiphon_kernel.config.api_keys import (
     KEY_VARIABLES,
     KeyRefused,
@@ -132,6 +133,18 @@ class ModelTable(ConfigTable):
     permissions: PermissionsTable | None = None
 
 
+class AgentTable(ConfigTable):
+    """One agent, which is a program that speaks ACP."""
+
+    command: list[Annotated[str, Field(max_length=4_096)]] = Field(min_length=1, max_length=100)
+    """Program and arguments."""
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    """Variables that its process gets beside the kernel's own."""
+    cwd: str | None = Field(default=None, min_length=1, max_length=4_096)
+    """Folder that it is started in, relative to the file; the project if absent."""
+    permissions: PermissionsTable | None = None
+
+
 class ContextTable(ConfigTable):
     """Settings of contexts and turns."""
 
@@ -174,7 +187,7 @@ class DiscoveryTable(ConfigTable):
 NESTED: Final[Mapping[str, type[ConfigTable]]] = {"price": PriceTable, "window": WindowTable}
 """Tables inside that of a model."""
 
-TABLES: Final = ("models", "context", "permissions", "discovery", "files")
+TABLES: Final = ("models", "agents", "context", "permissions", "discovery", "files")
 """Tables that a file may hold."""
 
 
@@ -221,11 +234,13 @@ class KernelConfig:
 
     models: tuple[ModelConfig, ...] = ()
     """Of the files, then those of keys in the environment."""
+    agents: tuple[AgentConfig, ...] = ()
+    """Of the files, then known ones that are on PATH; none has the name of a model."""
     context: ContextTable = field(default_factory=ContextTable)
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
     """Rules for every model."""
     model_permissions: Mapping[str, PermissionPolicy] = field(default_factory=dict)
-    """By name of a model, rules that come before those for every model."""
+    """By name of a model or an agent, rules that come before those for all of them."""
     discovery: Discovery = field(default_factory=Discovery)
     files: FilesTable = field(default_factory=FilesTable)
     problems: tuple[ConfigProblem, ...] = ()
@@ -244,6 +259,9 @@ _TABLES: Final[Mapping[str, type[ConfigTable]]] = {
 _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 """Fields of a model that a project's file may have only where its owner trusts it."""
 
+_TRUSTED_TABLES: Final = ("agents", "permissions", "discovery", "files")
+"""Tables of which nothing counts where the owner does not trust a project's file."""
+
 _TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
 """Kinds of models that open files of the project."""
 
@@ -261,6 +279,8 @@ class _ConfigParts:
     """Parts of a configuration as files are read: the user's, then the project's."""
 
     models: dict[str, tuple[ModelConfig, PermissionPolicy | None]] = field(default_factory=dict)
+    agents: dict[str, tuple[AgentConfig, PermissionPolicy | None]] = field(default_factory=dict)
+    agents_at: dict[str, tuple[str, int | None]] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
     default_at: tuple[str, int | None] = ("", None)
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
@@ -310,6 +330,9 @@ def load_config(
             continue
         if key is not None and name not in found.models:
             found.models[name] = ModelConfig(name, kind, model, key=key), None
+    for agent in find_agents(project, variables) if found.discovery.environment else ():
+        if agent.name not in found.models:
+            found.agents.setdefault(agent.name, (agent, None))
     return _configuration(found), frozenset(found.variables)
 
 
@@ -329,15 +352,23 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             known = did_you_mean(default, found.models)
             message = f"[context] default_model: there is no model {quote(default)}.{known}"
             found.problems.append(ConfigProblem(place, message, line))
+    for name in [one for one in found.agents if one in found.models]:
+        place, line = found.agents_at[name]
+        message = f"[agents.{name}]: a model has this name, and answers to it: name the agent anew."
+        found.problems.append(ConfigProblem(place, message, line))
+        del found.agents[name]
     rest = found.problems[_MAX_PROBLEMS:]
     if rest:
         more = f"there are {len(rest)} more problems."
         found.problems[_MAX_PROBLEMS:] = [ConfigProblem(rest[0].file, more, rest[0].line)]
     return KernelConfig(
         models=tuple(model for model, _ in found.models.values()),
+        agents=tuple(agent for agent, _ in found.agents.values()),
         permissions=found.permissions,
         model_permissions={
-            name: rules for name, (_, rules) in found.models.items() if rules is not None
+            name: rules
+            for name, (_, rules) in (*found.models.items(), *found.agents.items())
+            if rules is not None
         },
         discovery=found.discovery,
         files=found.files,
@@ -424,10 +455,12 @@ class _FileReader:
                 )
             elif not isinstance(table, dict):
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
-            elif self._advice is not None and name in ("permissions", "discovery", "files"):
+            elif self._advice is not None and name in _TRUSTED_TABLES:
                 self._report_untrusted(f"[{name}]", name)
             elif name == "models":
                 self._read_models(table)
+            elif name == "agents":
+                self._read_agents(table)
             else:
                 try:
                     self._take(_checked(f"[{name}]", _TABLES[name], table))
@@ -448,13 +481,7 @@ class _FileReader:
         self, name: str, fields: object, known: set[str]
     ) -> tuple[ModelConfig, PermissionPolicy | None]:
         where = f"[models.{truncate(name)}]"
-        if not is_name(name) or name == SYSTEM_NAME:
-            raise _EntryRefused(
-                f"{where}: nobody can mention this name: take at most {NAME_LENGTH} of a-z, 0-9, -"
-                " and _, beginning with a letter or digit."
-            )
-        if not isinstance(fields, dict):
-            raise _EntryRefused(f"{where}: expected a table.")
+        fields = _named_table(where, name, fields)
         variable = fields.get("key_env")
         if self._advice is None and isinstance(variable, str) and VARIABLE.fullmatch(variable):
             self._found.variables.add(variable)
@@ -477,6 +504,20 @@ class _FileReader:
             ),
             None if table.permissions is None else _rules(table.permissions),
         )
+
+    def _read_agents(self, tables: dict[str, Any]) -> None:
+        for name, fields in tables.items():
+            where = f"[agents.{truncate(name)}]"
+            try:
+                table = _checked(where, AgentTable, _named_table(where, name, fields))
+                cwd = None if table.cwd is None else str(self._file(table.cwd))
+            except _EntryRefused as error:
+                self._report(error.message, self._toml.line_of("agents", name, *error.path))
+                continue
+            rules = None if table.permissions is None else _rules(table.permissions)
+            config = AgentConfig(name, tuple(table.command), table.env, cwd)
+            self._found.agents[name] = config, rules
+            self._found.agents_at[name] = str(self._path), self._toml.line_of("agents", name)
 
     def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
         """Check a model of a project whose file nobody trusts; raises _EntryRefused."""
@@ -604,6 +645,18 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
     if others := len(wrong) - 1:
         message += " There is one mistake more." if others == 1 else f" There are {others} more."
     raise _EntryRefused(message, tuple(name.split(".")))
+
+
+def _named_table(where: str, name: str, fields: object) -> dict[str, Any]:
+    """Return the fields of a model or an agent; raises _EntryRefused if nobody can ask it."""
+    if not is_name(name) or name == SYSTEM_NAME:
+        raise _EntryRefused(
+            f"{where}: nobody can mention this name: take at most {NAME_LENGTH} of a-z, 0-9, -"
+            " and _, beginning with a letter or digit."
+        )
+    if not isinstance(fields, dict):
+        raise _EntryRefused(f"{where}: expected a table.")
+    return fields
 
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:

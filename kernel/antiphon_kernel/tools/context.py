@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from enum import StrEnum
@@ -29,7 +30,7 @@ from antiphon_kernel.tools._common import block_in, check_context_version
 from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.enums import ContextKind
+from antiphon_kernel.types.enums import ContextKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
@@ -99,6 +100,8 @@ class ListedContext(ContextStateResult):
     changed since then the last 200 changes tell."""
     behind: int | None = None
     """Of a fork: the same of the context that it was forked from."""
+    drifted_from: list[str] | None = None
+    """Labels of contexts whose drifts have come here and were not taken back; absent if none."""
 
 
 class ContextListResult(Result):
@@ -125,6 +128,10 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
     ]
     journal, found = call.kernel.journal, []
     last = await journal.last_changes()
+    origins = defaultdict[int, dict[str, None]](dict)
+    for drift in call.kernel.drifts.rows():
+        if drift.state is DriftState.DELIVERED:
+            origins[drift.target][call.kernel.contexts.of_number(drift.source).label] = None
     for row in rows:
         version, time = last.get(row.number, (0, row.created))
         changed, apart = None, dict[str, int]()
@@ -149,7 +156,9 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
                 call.kernel.quarantine.add(row.id, error)
             else:
                 changed = len(blocks)
-        listed = {"last_change": iso_time(time), "changed": changed, **apart}
+        listed: dict[str, Any] = {"last_change": iso_time(time), "changed": changed, **apart}
+        if row.number in origins:
+            listed["drifted_from"] = list(origins[row.number])
         found.append(_described(ListedContext, call, row, version, **listed))
     return ContextListResult(contexts=found)
 

@@ -285,7 +285,13 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
         plan = await planned(call.kernel, source, target)
         new = plan.offers if blocks is None else blocks
         said = {"source": source.id, "context": target.id, "model": params.model}
-        read = [*(one.original for one in plan.changes), *new][:MOST_BLOCKS]
+        read = [*(one.original for one in plan.changes), *new]
+        if len(read) > MOST_BLOCKS:
+            raise invalid_params(
+                f"A summary is of at most {MOST_BLOCKS:,} blocks, and here are {len(read):,}: name"
+                " fewer `blocks`, or leave summary out.",
+                field="summary",
+            )
         about = {**said, "blocks": read, "wake": params.wake}
         summed_up = await call.kernel.call(call.actor, "drift.distill", about)
         merged = DeliveredResult.model_validate(summed_up)

@@ -141,6 +141,7 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.sees("the storage")
     await there.press("f4")
     await there.sees("⑂ tidy  ↑3 ↓1")
+    await there.sees("    1 conflict · ")
     await there.press("escape")
     await there.press("up", mode=Mode.NAVIGATE)
     await there.palette("Merge a fork")
@@ -178,6 +179,8 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.press("ctrl+y")
     await there.sees("A finding")
     assert (await here.call("block.read", block_id=block))["content"] == text
+    await there.press("f4")
+    await there.sees("    ⇢ tidy · ")
 
 
 async def test_source_of_a_merge_without_cells_is_opened_as_it_was(
