@@ -14,14 +14,11 @@ from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
-
 from tests.kernel.turns.stage import Stage, open_kernel
 from tests.processes import has_ended
 from tests.waiting import until
 
 Steps = Sequence[Mapping[str, Any]]
-
-QUICK = TurnSettings(agent_silence_seconds=0.6, agent_stop_seconds=0.3)
 
 
 class AgentStage(Stage):
@@ -83,9 +80,8 @@ OpenAgent = Callable[..., Awaitable[AgentStage]]
 async def open_agent(
     folder: Path,
     stack: AsyncExitStack,
-    settings: TurnSettings = QUICK,
+    settings: TurnSettings | None = None,
     command: Sequence[str] | None = None,
-    default: str | None = None,
     **steps: Any,
 ) -> AgentStage:
     """Open a kernel whose agent plays `steps`; when it is closed, nothing of it runs any more."""
