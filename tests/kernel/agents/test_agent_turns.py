@@ -206,7 +206,7 @@ async def test_chunks_go_on_behind_what_a_person_types(stage_of: OpenAgent) -> N
     await stage.ask("And now?")
     name = stage.context.block_name(block)
     difference = (
-        f"--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n-The cat sat\n+The dog sat\n on the mat.\n"
+        f"--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n-The cat sat\n+The dog sat\n on the mat."
     )
     assert stage.prompts()[0] == "Tell."
     assert stage.prompts()[1].split("\n\n", 3) == [
