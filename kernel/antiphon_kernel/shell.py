@@ -201,7 +201,9 @@ async def run_service(
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3, variables)
+    process = await _start(
+        *(command, folder, _BEGIN, subprocess.PIPE, subprocess.PIPE, subprocess.PIPE, variables)
+    )
     assert process.stdin is not None and process.stdout is not None
     try:
         WATCHDOG.watch(process.pid)
