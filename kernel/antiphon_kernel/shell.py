@@ -191,12 +191,12 @@ async def run_shell(
 
 @asynccontextmanager
 async def run_service(
-    command: str, folder: Path, variables: Mapping[str, str] | None = None
+    command: str, folder: Path, variables: Mapping[str, str] = {}
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a command that is talked to over pipes; none of its processes is left afterwards.
 
     Args:
-        variables: of its environment, beside those of this process.
+        variables: of its environment, besides those of this process.
 
     Raises:
         OSError: if it could not be started.
@@ -225,11 +225,10 @@ async def _start(
     held: int,
     output: int,
     errors: int,
-    variables: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] = {},
 ) -> asyncio.subprocess.Process:
     """The shell, which waits for a line from `held` before it carries the command out."""
-    environment = os.environ | {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
-    environment |= variables or {}
+    plain = {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
@@ -237,7 +236,7 @@ async def _start(
             stdout=output,
             stderr=errors,
             cwd=folder,
-            env=environment,
+            env={**os.environ, **plain, **variables},
             start_new_session=True,
         )
     )

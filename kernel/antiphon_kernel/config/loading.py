@@ -289,9 +289,6 @@ _TABLES: Final[Mapping[str, type[ConfigTable]]] = {
 _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 """Fields of a model that a project's file may have only where its owner trusts it."""
 
-_TRUSTED_TABLES: Final = ("agents", "mcp", "permissions", "discovery", "files")
-"""Tables of which nothing counts where the owner does not trust a project's file."""
-
 _TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
 """Kinds of models that open files of the project."""
 
@@ -517,7 +514,7 @@ class _FileReader:
                 )
             elif not isinstance(table, dict):
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
-            elif self._advice is not None and name in _TRUSTED_TABLES:
+            elif self._advice is not None and name in ("mcp", "permissions", "discovery", "files"):
                 self._report_untrusted(f"[{name}]", name)
             elif name == "models":
                 self._read_models(table)
@@ -573,6 +570,8 @@ class _FileReader:
         for name, fields in tables.items():
             where = f"[agents.{truncate(name)}]"
             try:
+                if self._advice is not None:
+                    raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
                 table = _checked(where, AgentTable, _named_table(where, name, fields))
                 cwd = None if table.cwd is None else str(self._file(table.cwd))
             except _EntryRefused as error:

@@ -318,7 +318,7 @@ class RoundBlocks:
                     self.turn.asker,
                     prepared.changes,
                     shown,
-                    prepared.served.digest if prepared.served is not None else "",
+                    definition=prepared.served.digest if prepared.served is not None else "",
                 )
                 refusal = await self.turn.desk.decide(request)
                 problem = f"Not run: {refusal}" if refusal is not None else None

@@ -32,6 +32,10 @@ CALL_SIGNATURE: Final = "call_signature"
 """Of a call: text of the provider's that has to come back with it."""
 
 
+CHOICES: Final = "choices"
+"""Of a call of an agent that people are asked about: what it offers, in its own words, by the
+decision that chooses it (`once`, `always`, `no`)."""
+
 FILE_REFERENCE: Final = "reference"
 """Of a block of kind file without text: the `context` that the file is, the `version` of it that
 the block refers to, and perhaps lines of it, from `start` to `end`."""
