@@ -29,14 +29,14 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from antiphon_kernel.mcp_servers.elicitation import Answer, Elicitation
+from antiphon_kernel.mcp_servers.elicitation import Elicitation, ElicitationAnswer
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
 from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, ErrorLog, stdio_streams
 
 Progress = ProgressFnT
 
-Ask = Callable[[Elicitation], Awaitable[Answer]]
+Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 """Asks people on behalf of a call."""
 
 _LISTEN_AGAIN: Final = 5.0

@@ -1,4 +1,4 @@
-"""What servers ask people in the middle of a call: a form with flat fields, or an address."""
+"""Questions of servers to people in the middle of a call: a form with flat fields, or an address."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TYPES: Final = ("string", "number", "integer", "boolean", "array")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a person has answered."""
+class ElicitationAnswer:
+    """The answer of a person."""
 
     action: Action
     content: dict[str, Any] | None = None

@@ -26,7 +26,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _PARAMETER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 _KEPT: Final = ("properties", "required", "$defs", "definitions", "additionalProperties")
-"""What services take beside its type in the schema of a tool's arguments."""
+"""Keywords that services take, beside its type, in the schema of a tool's arguments."""
 
 
 @dataclass(frozen=True, slots=True)

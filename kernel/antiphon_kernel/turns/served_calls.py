@@ -14,7 +14,7 @@ from antiphon_kernel.conversation import NewFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
-    Answer,
+    ElicitationAnswer,
     Elicitation,
     McpServerFailed,
     McpServers,
@@ -53,7 +53,7 @@ class _WaitingQuestion:
     writer: BlockWriter
     asker: str
     """Id of the principal whose rights the call has."""
-    answered: asyncio.Future[Answer] = field(default_factory=asyncio.Future)
+    answered: asyncio.Future[ElicitationAnswer] = field(default_factory=asyncio.Future)
 
 
 class ServerQuestions:
@@ -63,12 +63,14 @@ class ServerQuestions:
         self._kernel = kernel
         self._waiting: dict[str, _WaitingQuestion] = {}
 
-    async def ask(self, writer: BlockWriter, call: str, asker: str, asked: Elicitation) -> Answer:
+    async def ask(
+        self, writer: BlockWriter, call: str, asker: str, asked: Elicitation
+    ) -> ElicitationAnswer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
         try:
             writer.describe(call, metadata={QUESTION: asked.as_json()})
         except AntiphonError:
-            return Answer("cancel")  # it is larger than metadata may be
+            return ElicitationAnswer("cancel")  # it is larger than metadata may be
         waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
         try:
             return await waiting.answered
@@ -82,7 +84,7 @@ class ServerQuestions:
     def answer(
         self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
     ) -> None:
-        """Answer a question on behalf of a person. The first answer counts.
+        """ElicitationAnswer a question on behalf of a person. The first answer counts.
 
         Raises:
             AntiphonError: invalid_transition if none waits; permission_denied; invalid_params.
@@ -107,7 +109,7 @@ class ServerQuestions:
         del self._waiting[call]
         self._close(waiting, call, action, by.principal.username)
         is_form = action == "accept" and waiting.asked.url is None
-        waiting.answered.set_result(Answer(action, dict(content) if is_form else None))
+        waiting.answered.set_result(ElicitationAnswer(action, dict(content) if is_form else None))
 
     def _close(self, waiting: _WaitingQuestion, call: str, action: Action, by: str | None) -> None:
         """Say how it was answered, where it was asked."""
@@ -135,7 +137,7 @@ class ServedCall:
     asker: Asker
     blocks: CallBlocks
     kept: KeptOutput
-    """What is kept of its result."""
+    """Beginning and end of its result."""
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _said_at: float = 0.0
 
@@ -151,7 +153,7 @@ class ServedCall:
                 limit.reschedule(min(loop.time() + seconds, latest))
             await self._show(done, total, message)
 
-        async def ask(asked: Elicitation) -> Answer:
+        async def ask(asked: Elicitation) -> ElicitationAnswer:
             nonlocal latest
             asker = self.asker.session.principal.id
             async with self._asking:
