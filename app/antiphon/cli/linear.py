@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, BinaryIO, Final
 
 from antiphon.cli.stdio import lines
-from antiphon.cli.tail import Tail, beyond_last, is_draft, list_blocks, skipped_words
+from antiphon.cli.tail import Tail, beyond_last, skipped_words
 from antiphon.completion import parse_command
+from antiphon.followed_block import is_draft, list_blocks
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -14,19 +14,18 @@ import stat
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 import click
 
 from antiphon.cli.call import dump_json_line
 from antiphon.cli.stdio import Printer
+from antiphon.followed_block import FollowedBlock, is_cut_out, is_draft, list_blocks
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.text.lines import line_count, lines_between
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.text.sequence_diff import changed_ranges
-from antiphon_kernel.types.block_metadata import CUT_OUT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of
 
@@ -34,65 +33,11 @@ REST_SECONDS: Final = 1.0
 """How long nobody has edited a block's printed text before its changes are said."""
 
 
-@dataclass(slots=True)
-class _Cell:
-    """One block, and how much of it is printed."""
-
-    header: Mapping[str, Any]
-    version: int = 0
-    text: str = ""
-    said: str = ""
-    """The text that was printed of it."""
-    shown: int = 0
-    """The part of `text`, from its start, in whose place `said` stands."""
-    editors: dict[str, None] = field(default_factory=dict)
-    edited: float = -math.inf
-    structured: bool = False
-    end_said: bool = False
-
-    @property
-    def name(self) -> str:
-        """Return the words above it: its author, its kind unless it is a text, its name."""
-        kind = self.header["kind"]
-        what = "" if kind == "text" else f" · {kind.replace('_', ' ')}"
-        return f"{self.header['username']}{what} · {self.header['name']}"
-
-    @property
-    def waits(self) -> bool:
-        """Return whether it is not to be printed now: not sent yet, or cut out."""
-        return is_cut_out(self.header) or (is_draft(self.header) and not self.structured)
-
-    @property
-    def rest(self) -> str:
-        """Text that is not printed yet."""
-        return self.text[self.shown :]
-
-    @property
-    def over(self) -> bool:
-        return self.header["status"] in ("done", "error")
-
-    def splice(self, offset: int, deleted: int, insert: str) -> bool:
-        """Change the text; whether that concerns what is printed of it."""
-        printed = offset < self.shown
-        if printed:
-            gone = min(self.shown, offset + deleted) - offset
-            self.shown += len(insert) - gone
-        self.text = self.text[:offset] + insert + self.text[offset + deleted :]
-        return printed
-
-    def replace(self, text: str) -> bool:
-        """Another text as a whole; whether it does not just go on from what is printed."""
-        goes_on = text.startswith(self.said)
-        self.shown = len(self.said) if goes_on else len(text)
-        self.text = text
-        return not goes_on
-
-
 class Transcript:
     """Turns events of a subscription to a context into text for a pipe or a terminal."""
 
     def __init__(self) -> None:
-        self.cells: dict[str, _Cell] = {}
+        self.cells: dict[str, FollowedBlock] = {}
         """Blocks whose text is known, so that a patch can be applied to it."""
         self._open: str | None = None
         """The block whose last printed line is not finished."""
@@ -114,7 +59,7 @@ class Transcript:
         structured: bool = False,
     ) -> None:
         """A block that is not printed, but whose changes are."""
-        cell = self.cells[block] = _Cell(header, version)
+        cell = self.cells[block] = FollowedBlock(header, version)
         cell.structured, cell.end_said = structured, cell.over
         cell.text = text
         if cell.waits:
@@ -124,7 +69,7 @@ class Transcript:
 
     def skip(self, block: str, header: Mapping[str, Any], text: str) -> None:
         """Take the beginning of a block as printed."""
-        self.cells[block] = _Cell(header, text=text, said=text, shown=len(text))
+        self.cells[block] = FollowedBlock(header, text=text, said=text, shown=len(text))
 
     def feed(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
         """Return the text to print for an event.
@@ -134,29 +79,16 @@ class Transcript:
             now: seconds on any clock.
             rendered: the content as text, where it is not one text by itself.
         """
-        block, version = event["block_id"], event["version"]
+        block = event["block_id"]
         cell = self.cells.get(block)
         if cell is None:
-            cell = self.cells[block] = _Cell(event["header"])
-        if version <= cell.version:
+            cell = self.cells[block] = FollowedBlock(event["header"])
+        if event["version"] <= cell.version:
             return ""
-        cell.version = version
         was_cut_out = is_cut_out(cell.header)
-        cell.header = event.get("header", cell.header)
-        if rendered is not None:
-            cell.structured = True
-            edited = cell.replace(rendered)
-        elif "content" in event:
-            edited = cell.replace(event["content"])
-        else:
-            edited = False
-            for one in event["splices"]:
-                edited |= cell.splice(one["offset"], one["delete_count"], one["insert"])
-        if edited or (was_cut_out and not cell.waits):
-            cell.edited = now
+        if cell.take(event, rendered) or (was_cut_out and not cell.waits):
+            cell.edit(event, now)
             self._edited[block] = None
-            if (editor := event.get("username")) is not None:
-                cell.editors[editor] = None
         self._behind[block] = None
         # Text that is new at the ends of blocks, of the unfinished line's first.
         grown = [*self._grow([block])]
@@ -217,7 +149,7 @@ class Transcript:
         self._open = None if piece.endswith("\n") else block
         yield sanitize(piece)
 
-    def _over(self, block: str, cell: _Cell) -> Iterator[str]:
+    def _over(self, block: str, cell: FollowedBlock) -> Iterator[str]:
         """A block that is over gives its line away, and says so if it has not ended well."""
         if self._open == block:
             yield from self._break()
@@ -258,17 +190,6 @@ class Transcript:
         self._open = None
 
 
-def is_draft(header: Mapping[str, Any]) -> bool:
-    """Return whether a block is a person's message that is still being written."""
-    is_message = header["role"] == "user" and header["kind"] == "text"
-    return is_message and header["status"] in ("pending", "running")
-
-
-def is_cut_out(header: Mapping[str, Any]) -> bool:
-    """Return whether people are not shown a block until it is brought back."""
-    return header.get("excluded") is True and header.get("metadata", {}).get(CUT_OUT) is True
-
-
 def changed_lines(before: str, after: str) -> Iterator[str]:
     """Lines that went, with `- `, and that came in their place, with `+ `."""
     old, new = before.split("\n"), after.split("\n")
@@ -288,8 +209,6 @@ def _ending(header: Mapping[str, Any]) -> str | None:
     reason = header.get("stop_reason", "error")
     return f"{reason} by {header['stopped_by']}" if "stopped_by" in header else str(reason)
 
-
-_PAGE: Final = 1_000
 
 _REST: Final[dict[str, Any]] = {}
 """Among what is pushed: nobody has edited for a while."""
@@ -469,18 +388,6 @@ class Tail:
             text = read["content"]
         header = self._listed[block]
         self._transcript.remember(block, header, text, version, structured=structured)
-
-
-async def list_blocks(calls: ToolClient, context: str) -> list[dict[str, Any]]:
-    """Return the headers of all blocks of a context."""
-    found: list[dict[str, Any]] = []
-    page: dict[str, Any] = {"context": context, "limit": _PAGE}
-    while True:
-        listed = await calls.call("block.list", page)
-        found += listed["blocks"]
-        if "next" not in listed:
-            return found
-        page["after_block"] = listed["next"]
 
 
 def beyond_last(text: str, lines: int) -> str:

@@ -24,9 +24,20 @@ ERROR_KIND: Final = "error_kind"
 CAN_RETRY: Final = "can_retry"
 """Of a block of kind error that ends a turn: true if `turn.retry` may go on with it."""
 
+QUESTION: Final = "question"
+"""Of a call: what an MCP server asks people; `server`, `message`, and `fields` of a form or the
+`url` that is to be opened. Once it is answered, `action` says how, and `by` who."""
+
 CALL_SIGNATURE: Final = "call_signature"
 """Of a call: text of the provider's that has to come back with it."""
 
+AGENT_CALL: Final = "agent_call"
+"""Of a call of an agent: its `kind` and `title` as the agent says them, and the `locations` that it
+is about, each with a `path` and perhaps a `line`, from 0."""
+
+CHOICES: Final = "choices"
+"""Of a call of an agent that people are asked about: what it offers, in its own words, by the
+decision that chooses it (`once`, `always`, `no`); and the `tool` whose permission decides."""
 
 FILE_REFERENCE: Final = "reference"
 """Of a block of kind file without text: the `context` that the file is, the `version` of it that
