@@ -40,7 +40,7 @@ class McpClient:
     session: str
     """Its session of MCP; empty in the era without sessions."""
     used: float = 0.0
-    """When it asked for something last, by the clock of the event loop."""
+    """The time of its last request, by the clock of the event loop."""
     feeds: dict[str, ResourceFeed] = field(default_factory=dict)
     """By URI, what it has subscribed to in its session."""
 

@@ -42,7 +42,7 @@ class McpEndpoint:
     """Requests of both eras of MCP: with sessions (2025-11-25) and without (2026-07-28)."""
 
     make_server: Callable[[Kernel, McpClients], Server[Any]] | None = None
-    """What it serves; the tools and resources of the kernel if None."""
+    """Maker of the server; the tools and resources of the kernel if None."""
 
     def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
         self.clients = McpClients(kernel, limits)

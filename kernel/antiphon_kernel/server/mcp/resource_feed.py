@@ -17,7 +17,7 @@ PAUSE_SECONDS: Final = 0.2
 
 
 class ResourceFeed:
-    """Which of the blocks that one session follows have changed; each is named by its URI."""
+    """Changes of the blocks that one session follows; each is named by its URI."""
 
     def __init__(self, kernel: Kernel, actor: Actor) -> None:
         self._kernel = kernel

@@ -1,4 +1,4 @@
-"""What `/mcp` serves, made with the library: imported when the first program comes."""
+"""The server behind `/mcp`, made with the library: imported when the first program comes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _SHOWN: Final = 4_000
 """Code points of an item that a page shows."""
 
 
-class ContextPageParams(Params):
+class LayoutPageParams(Params):
     """A page of a context."""
 
     context: str
@@ -36,7 +36,7 @@ class ContextPageParams(Params):
     """Index of the first item to read; the last page if absent."""
 
 
-class ContextPageItem(Result):
+class LayoutPageItem(Result):
     """One item of a context, as a model reads it."""
 
     index: int
@@ -53,11 +53,11 @@ class ContextPageItem(Result):
     """Whether the text goes on: block.read shows all of it."""
 
 
-class ContextPageResult(Result):
+class LayoutPageResult(Result):
     """Items in a row."""
 
     context_version: int
-    items: list[ContextPageItem]
+    items: list[LayoutPageItem]
     """In the order in which they are read."""
     count: int
     """How many there are in the whole context."""
@@ -66,7 +66,7 @@ class ContextPageResult(Result):
 
 
 @tool("context.layout", needs=Permission.READ)
-async def read_context(call: Call, params: ContextPageParams) -> ContextPageResult:
+async def read_context(call: Call, params: LayoutPageParams) -> LayoutPageResult:
     """Read a context, its conversation and documents, as a model reads it, page by page.
 
     Each item has the path and the id by which other tools take its block.
@@ -83,10 +83,10 @@ async def read_context(call: Call, params: ContextPageParams) -> ContextPageResu
         text = one["text"]
         cut = {"text": text[:_SHOWN], "truncated": len(text) > _SHOWN}
         items.append(
-            ContextPageItem(**{key: one.get(key) for key in ContextPageItem.model_fields} | cut)
+            LayoutPageItem(**{key: one.get(key) for key in LayoutPageItem.model_fields} | cut)
         )
     behind = items[-1].index + 1 if items else read["count"]
-    return ContextPageResult(
+    return LayoutPageResult(
         context_version=read["context_version"],
         items=items,
         count=read["count"],
@@ -126,7 +126,7 @@ class _McpOffer(NamedTuple):
     params: str
     """Parameters that are offered; with ! those that may not be left out here."""
     doc: str = ""
-    """What it does, if its own docstring is not what is to be said."""
+    """Its description, if its own docstring is not what is to be said."""
     preset: Mapping[str, Any] = {}
     """Values of parameters that are left out."""
     destroys: bool = False
@@ -207,7 +207,7 @@ _NEXT: Final[Mapping[str, str]] = {
     ErrorCode.LINE_OUT_OF_RANGE: _READ_AGAIN,
     ErrorCode.PATCH_FAILED: _READ_AGAIN,
 }
-"""What to call after an error, by its code."""
+"""The next call after an error, by its code."""
 
 
 def explained(error: AntiphonError) -> str:
