@@ -98,7 +98,7 @@ def _definitions() -> dict[tuple[str, str, str], str]:
 
 @cache
 def _validator(reference: str) -> Any:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
     return Draft202012Validator({"$defs": _schema()["$defs"], "$ref": reference})
 

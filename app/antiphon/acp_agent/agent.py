@@ -50,6 +50,8 @@ class AcpAgent:
         self._name = "acp"
         """Beginning of the labels of new contexts."""
         self._sessions: dict[str, AcpSession] = {}
+        self._project = Path.cwd()
+        """The project that was named last."""
 
     def on_connect(self, conn: Client) -> None:
         """Take the connection by which the client is told."""
@@ -82,7 +84,7 @@ class AcpAgent:
     @_answered
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         """Make a context."""
-        project, number = _project(cwd), 1
+        project, number = self._use(cwd), 1
         listed = await self._call(project, "context.list", archived=True)
         taken = {one["label"] for one in listed["contexts"]}
         while f"{self._name}-{number}" in taken:
@@ -95,13 +97,13 @@ class AcpAgent:
     @_answered
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
         """Open a context and tell what is in it."""
-        session = await self._open(session_id, _project(cwd))
+        session = await self._open(session_id, self._use(cwd))
         return schema.LoadSessionResponse(config_options=await session.options())
 
     @_answered
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
         """List the contexts of a project, the newest first."""
-        project = _project(cwd or str(Path.cwd()))
+        project = self._project if cwd is None else self._use(cwd)
         listed = (await self._call(project, "context.list"))["contexts"]
         sessions = [
             schema.SessionInfo(
@@ -143,6 +145,12 @@ class AcpAgent:
             )
         return session
 
+    def _use(self, cwd: str) -> Path:
+        if not Path(cwd).is_absolute() or not Path(cwd).is_dir():
+            raise invalid_params(f"{cwd!r} is no folder here: cwd is an absolute path of one.")
+        self._project = project_root(Path(cwd))
+        return self._project
+
     async def _open(self, context: str, project: Path) -> AcpSession:
         assert self._client is not None
         if (before := self._sessions.pop(context, None)) is not None:
@@ -163,12 +171,6 @@ class AcpAgent:
             return await calls.call(tool, params)
         finally:
             await calls.close()
-
-
-def _project(cwd: str) -> Path:
-    if not Path(cwd).is_absolute() or not Path(cwd).is_dir():
-        raise invalid_params(f"{cwd!r} is no folder here: cwd is an absolute path of one.")
-    return project_root(Path(cwd))
 
 
 async def serve(find: Callable[[Path], Locate]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 from acp import schema
@@ -80,6 +81,10 @@ class Editor:
     async def sees(self, text: str, kind: str = "agent_message_chunk") -> None:
         await until(lambda: text in self.said(kind), lambda: f"{text!r} in {self.updates}")
 
+    async def asks(self, count: int) -> None:
+        """Wait until so many questions were asked."""
+        await self.until(lambda: len(self.asked) == count)
+
     async def until(self, condition: Callable[[], object]) -> None:
         await until(condition, lambda: f"in {self.updates}")
 
@@ -94,8 +99,8 @@ async def connected(here: World) -> AsyncIterator[Editor]:
     ends: list[Any] = []
     for read, write in pipes:
         reader = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(reader)
-        await loop.connect_read_pipe(lambda kept=protocol: kept, os.fdopen(read, "rb"))
+        reading = partial(asyncio.StreamReaderProtocol, reader)
+        await loop.connect_read_pipe(reading, os.fdopen(read, "rb"))
         transport, flow = await loop.connect_write_pipe(
             asyncio.streams.FlowControlMixin, os.fdopen(write, "wb")
         )

@@ -75,7 +75,7 @@ async def test_call_is_asked_about_told_and_decided(zed: Opened) -> None:
         editor.answer = asyncio.get_running_loop().create_future()
         answered = zed.prompt("Run it.")
         aria.run("echo $((6 * 7))")
-        await editor.until(lambda count=number: len(editor.asked) > count)
+        await editor.asks(number + 1)
         shown, offered = editor.asked[-1]
         assert offered == ["once", "always", "no"]
         assert shown.kind == "execute" and "echo $((6 * 7))" in str(shown.title)
@@ -88,7 +88,7 @@ async def test_call_is_asked_about_told_and_decided(zed: Opened) -> None:
         assert said in call["content"][0].content.text
     answered = zed.prompt("Run it once more.")
     aria.run("echo three")
-    await editor.until(lambda: len(editor.asked) == 3)  # is answered at once, as before
+    await editor.asks(3)  # is answered at once, as before
     aria.end()
     assert (await answered).stop_reason == "end_turn"
 
@@ -98,7 +98,7 @@ async def test_cancel_stops_this_turn_only_and_takes_questions_back(zed: Opened)
     other = await zed.say("@cleo Write.", status="done")
     answered = zed.prompt("Run it.")
     aria.run("true")
-    await editor.until(lambda: editor.asked)
+    await editor.asks(1)
     await editor.agent.cancel(session_id=zed.session)
     assert (await answered).stop_reason == "cancelled"
     works = (await zed.call("turn.queue", context=zed.session))["works"]
