@@ -85,7 +85,7 @@ class Kernel:
         ids: IdSource,
         limits: Limits,
     ) -> None:
-        self.project = project
+        self.project, self.data = project, data
         self.registry = registry
         self.clock = clock
         self.ids = ids

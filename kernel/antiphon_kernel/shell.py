@@ -15,7 +15,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -190,13 +190,18 @@ async def run_shell(
 
 
 @asynccontextmanager
-async def run_service(command: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def run_service(
+    command: str, folder: Path, variables: Mapping[str, str] = {}
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a command that is talked to over pipes; none of its processes is left afterwards.
+
+    Args:
+        variables: of its environment, besides those of this process.
 
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3)
+    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3, variables=variables)
     assert process.stdin is not None and process.stdout is not None
     try:
         WATCHDOG.watch(process.pid)
@@ -212,10 +217,17 @@ async def run_service(command: str, folder: Path) -> AsyncIterator[asyncio.subpr
 
 
 async def _start(
-    command: str, folder: Path, begin: str, held: int, output: int, errors: int
+    command: str,
+    folder: Path,
+    begin: str,
+    held: int,
+    output: int,
+    errors: int,
+    *,
+    variables: Mapping[str, str] = {},
 ) -> asyncio.subprocess.Process:
     """The shell, which waits for a line from `held` before it carries the command out."""
-    environment = os.environ | {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+    plain = {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
@@ -223,7 +235,7 @@ async def _start(
             stdout=output,
             stderr=errors,
             cwd=folder,
-            env=environment,
+            env={**os.environ, **plain, **variables},
             start_new_session=True,
         )
     )

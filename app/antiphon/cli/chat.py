@@ -113,6 +113,7 @@ def send(
 @click.command()
 @click.argument("prompt", required=False)
 @click.option("--model", metavar="NAME", help="The model that answers.  [default: as in the app]")
+@click.option("--agent", metavar="NAME", help="An agent that answers, over ACP.")
 @click.option(
     "--output",
     "--output-format",
@@ -138,6 +139,7 @@ def send(
 def run(
     prompt: str | None,
     model: str | None,
+    agent: str | None,
     output: str,
     allow: tuple[str, ...],
     max_rounds: int | None,
@@ -147,13 +149,15 @@ def run(
     """Send PROMPT to a model and print its answer; without PROMPT, what standard input says.
 
     Tools run with your rights. A call that a person would be asked about is refused unless --allow
-    names its tool. Ctrl+C stops the turn; what was written stays in the context.
+    names its tool; of agents that is shell, file_edit, or the kind of the call. Ctrl+C stops the turn; what was written stays in the context.
 
     Exit codes: 0 done, 1 the turn failed or the kernel refused, 2 wrong arguments, 3 no kernel
     could be reached or started, 6 a call needed a permission that nobody gave, 7 a limit or budget
     ended the turn, 130 the turn was interrupted.
     """
     text = _read_message("run") if prompt in (None, "-") else str(prompt)
+    if agent is not None and model is not None:
+        raise click.UsageError("name a model or an agent, not both")
     if not text.strip():
         raise CommandError("the prompt is empty: say what the model is to do.", ExitCode.USAGE)
     with default_sigint():
@@ -167,6 +171,7 @@ def run(
             text=text,
             context=context or kernel.context or DEFAULT_CONTEXT,
             model=model,
+            agent=agent,
             allow=[one.replace(".", "_") for one in allow],
             max_rounds=max_rounds,
         )

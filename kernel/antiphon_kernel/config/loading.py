@@ -26,6 +26,9 @@ from antiphon_kernel.config.api_keys import (
     key_of,
     read_key_file,
 )
+from antiphon_kernel.config.project_servers import MCP_FILE, project_servers
+from antiphon_kernel.mcp_servers import McpServerConfig
+from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
 from antiphon_kernel.providers.recording import RecordingError, load_recording
@@ -133,6 +136,31 @@ class ModelTable(ConfigTable):
     permissions: PermissionsTable | None = None
 
 
+def _named_by_variable(text: str) -> str:
+    if not VARIABLE_IN_TEXT.search(text):
+        raise ValueError("${VARIABLE}, in which the environment has it: no key belongs here")
+    return text
+
+
+class McpTable(ConfigTable):
+    """One MCP server; its texts may name variables of the environment: `${NAME}`."""
+
+    command: list[str] = Field(default_factory=list, max_length=100)
+    """Program and arguments of one that is run."""
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    """Variables that its process gets beside the kernel's own."""
+    url: str | None = None
+    """Address of one that is reached over HTTP."""
+    token_env: Annotated[str, AfterValidator(_variable)] | None = None
+    """Variable of the environment that holds the token for the address."""
+    headers: dict[str, Annotated[str, AfterValidator(_named_by_variable)]] = Field(
+        default_factory=dict, max_length=100
+    )
+    """Other headers of requests to the address."""
+    timeout: float = Field(default=SECONDS, gt=0, le=86_400, allow_inf_nan=False)
+    """Seconds that a call may take."""
+
+
 class AgentTable(ConfigTable):
     """One agent, which is a program that speaks ACP."""
 
@@ -187,7 +215,7 @@ class DiscoveryTable(ConfigTable):
 NESTED: Final[Mapping[str, type[ConfigTable]]] = {"price": PriceTable, "window": WindowTable}
 """Tables inside that of a model."""
 
-TABLES: Final = ("models", "agents", "context", "permissions", "discovery", "files")
+TABLES: Final = ("models", "agents", "mcp", "context", "permissions", "discovery", "files")
 """Tables that a file may hold."""
 
 
@@ -243,6 +271,8 @@ class KernelConfig:
     """By name of a model or an agent, rules that come before those for all of them."""
     discovery: Discovery = field(default_factory=Discovery)
     files: FilesTable = field(default_factory=FilesTable)
+    mcp: tuple[McpServerConfig, ...] = ()
+    """MCP servers of the files, then those of the project's `.mcp.json` that are trusted."""
     problems: tuple[ConfigProblem, ...] = ()
 
 
@@ -258,9 +288,6 @@ _TABLES: Final[Mapping[str, type[ConfigTable]]] = {
 
 _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 """Fields of a model that a project's file may have only where its owner trusts it."""
-
-_TRUSTED_TABLES: Final = ("agents", "permissions", "discovery", "files")
-"""Tables of which nothing counts where the owner does not trust a project's file."""
 
 _TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
 """Kinds of models that open files of the project."""
@@ -286,6 +313,7 @@ class _ConfigParts:
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
     discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
     files: FilesTable = field(default_factory=FilesTable)
+    mcp: dict[str, McpServerConfig] = field(default_factory=dict)
     problems: list[ConfigProblem] = field(default_factory=list)
     variables: set[str] = field(default_factory=set)
     """Variables that hold keys."""
@@ -322,6 +350,9 @@ def load_config(
             )
             trust = None if is_trusted(projects, data) else advice
             _FileReader(projects, trust, variables, found).read(data)
+    data = _read(project / MCP_FILE, found, is_own=False)
+    if data is not None:
+        _read_project_servers(project / MCP_FILE, data, variables, is_trusted, found)
     for name, kind, model in _DEFAULT_MODELS if found.discovery.environment else ():
         try:
             key = first_key(KEY_VARIABLES[kind], variables)
@@ -372,9 +403,37 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
         },
         discovery=found.discovery,
         files=found.files,
+        mcp=tuple(found.mcp.values()),
         problems=tuple(found.problems),
         context=ContextTable(**found.context),
     )
+
+
+def _read_project_servers(
+    path: Path,
+    data: bytes,
+    variables: Mapping[str, str],
+    is_trusted: Callable[[Path, bytes], bool],
+    found: _ConfigParts,
+) -> None:
+    """Take the servers of a project's `.mcp.json` that its owner trusts."""
+    advice = (
+        f"`antiphon trust {shlex.quote(str(path.parent / DATA_FOLDER))}` shows the server and asks"
+        " whether to trust it"
+    )
+    try:
+        for server in project_servers(path, data):
+            try:
+                if server.name in found.mcp:
+                    continue
+                if not is_trusted(server.path, server.content):
+                    raise ValueError(f"it takes your trust: {advice}")
+                found.mcp[server.name] = server.config().expanded(variables)
+            except ValueError as error:
+                message = f"the server {quote(server.name)} is left out: {error}."
+                found.problems.append(ConfigProblem(str(path), message))
+    except ValueError as error:
+        found.problems.append(ConfigProblem(str(path), f"not read: {error}."))
 
 
 def _read(path: Path, found: _ConfigParts, *, is_own: bool) -> bytes | None:
@@ -455,12 +514,14 @@ class _FileReader:
                 )
             elif not isinstance(table, dict):
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
-            elif self._advice is not None and name in _TRUSTED_TABLES:
+            elif self._advice is not None and name in ("mcp", "permissions", "discovery", "files"):
                 self._report_untrusted(f"[{name}]", name)
             elif name == "models":
                 self._read_models(table)
             elif name == "agents":
                 self._read_agents(table)
+            elif name == "mcp":
+                self._read_servers(table)
             else:
                 try:
                     self._take(_checked(f"[{name}]", _TABLES[name], table))
@@ -509,6 +570,8 @@ class _FileReader:
         for name, fields in tables.items():
             where = f"[agents.{truncate(name)}]"
             try:
+                if self._advice is not None:
+                    raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
                 table = _checked(where, AgentTable, _named_table(where, name, fields))
                 cwd = None if table.cwd is None else str(self._file(table.cwd))
             except _EntryRefused as error:
@@ -518,6 +581,26 @@ class _FileReader:
             config = AgentConfig(name, tuple(table.command), table.env, cwd)
             self._found.agents[name] = config, rules
             self._found.agents_at[name] = str(self._path), self._toml.line_of("agents", name)
+
+    def _read_servers(self, tables: dict[str, Any]) -> None:
+        for name, fields in tables.items():
+            where, token = f"[mcp.{truncate(name)}]", {}
+            try:
+                if not isinstance(fields, dict):
+                    raise _EntryRefused(f"{where}: expected a table.")
+                table = _checked(where, McpTable, fields)
+                said = (name, tuple(table.command), table.env, table.url)
+                for text in table.headers.values():
+                    self._found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
+                if table.token_env is not None:
+                    self._found.variables.add(table.token_env)
+                    token = {"Authorization": f"Bearer ${{{table.token_env}}}"}
+                config = McpServerConfig(*said, {**token, **table.headers}, table.timeout)
+                self._found.mcp[name] = config.expanded(self._variables)
+            except (_EntryRefused, ValueError) as error:
+                why = error.message if isinstance(error, _EntryRefused) else f"{where}: {error}."
+                path = error.path if isinstance(error, _EntryRefused) else ()
+                self._report(why, self._toml.line_of("mcp", name, *path))
 
     def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
         """Check a model of a project whose file nobody trusts; raises _EntryRefused."""

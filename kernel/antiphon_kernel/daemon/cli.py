@@ -28,7 +28,7 @@ from antiphon_kernel.client.trust import (
     trust_file,
 )
 from antiphon_kernel.client.usage import CommandGroup, data_option
-from antiphon_kernel.config import read_untrusted
+from antiphon_kernel.config import MCP_FILE, ProjectServer, project_servers, read_untrusted
 from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
 from antiphon_kernel.daemon.run import DaemonSettings, DataFolderInUse, hold_folder, run_kernel
 from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
@@ -40,7 +40,7 @@ from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import count_of
+from antiphon_kernel.types.quoting import count_of, quote
 
 _SHOWN: Final = 100
 """Code points of a command that are printed where a line is for people."""
@@ -219,13 +219,14 @@ def trust_command(data: Path, yes: bool) -> None:
         config = data / CONFIG_FILE
         content = read_untrusted(config)
         is_new_config = content is not None and not is_trusted_file(config, content)
-        has_data = bool(known_files(data))
-        if not has_data and content is None:
+        has_data, servers = bool(known_files(data)), _servers_of(data)
+        if not has_data and content is None and not servers:
             what = f"there is no data of antiphon in {sanitize(str(data))}"
             click.echo(f"antiphon: {what}: there is nothing to trust.", err=True)
             sys.exit(ExitCode.FAILED)
         is_new_data = has_data and not is_registered(data)
-        if not is_new_data and not is_new_config:
+        servers = [one for one in servers if not is_trusted_file(one.path, one.content)]
+        if not is_new_data and not is_new_config and not servers:
             click.echo(sanitize(f"{data} is trusted already."))
             return
         for line in survey(data, SystemClock().now_ms()) if is_new_data else ():
@@ -234,9 +235,11 @@ def trust_command(data: Path, yes: bool) -> None:
             click.echo(sanitize(f"{config} says"))
             for line in (content or b"").decode("utf-8", "replace").splitlines():
                 click.echo(f"  {sanitize(line)}")
-        if not yes:
-            if not sys.stdin.isatty():
-                raise click.UsageError("nobody can be asked: say --yes to trust this folder")
+        if not yes and not sys.stdin.isatty():
+            for one in servers:
+                click.echo(sanitize(one.shown))
+            raise click.UsageError("nobody can be asked: say --yes to trust this folder")
+        if not yes and (is_new_data or is_new_config):
             click.confirm("Trust it?", abort=True, err=True)
         if is_new_data:
             trust(data)
@@ -245,6 +248,26 @@ def trust_command(data: Path, yes: bool) -> None:
             trust_file(config, content or b"")
             until = "a kernel that runs reads it when it is started again"
             click.echo(sanitize(f"{config} is trusted as it is now; {until}."))
+        for one in servers:
+            click.echo(
+                f"{MCP_FILE} names an MCP server, which the kernel runs or calls for models:"
+            )
+            click.echo(sanitize(one.shown))
+            if yes or click.confirm("Trust this server?", err=True):
+                trust_file(one.path, one.content)
+                click.echo(
+                    sanitize(f"{quote(one.name)} is trusted as it is now, from the next start on.")
+                )
+
+
+def _servers_of(data: Path) -> list[ProjectServer]:
+    """Return the MCP servers that the project of a data folder names."""
+    path = data.parent.resolve() / MCP_FILE
+    content = read_untrusted(path) if data.name == DATA_FOLDER else None
+    try:
+        return [] if content is None else list(project_servers(path, content))
+    except ValueError:
+        return []  # the kernel says why
 
 
 @main.command("log")

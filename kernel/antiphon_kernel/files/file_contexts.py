@@ -319,6 +319,19 @@ class FileContexts:
                 " models. Do without it, or ask a person for what you need.",
             )
 
+    async def find_shown(self, path: str, principal: Principal | None) -> ProjectPath:
+        """Return the place of a file, without links, that a model or an agent names.
+
+        Raises:
+            AntiphonError: as `find` and `check_shown`; invalid_params for a hard link.
+        """
+        found = await self.find(path)
+        if principal is not None:
+            self.check_shown(principal, found.shown)
+        if (await asyncio.to_thread(look, found)).links > 1:
+            raise unusable(path, "it is also another file (a hard link)")
+        return found
+
     async def listed(self, glob: str | None = None, by: Principal | None = None) -> list[str]:
         """Return the paths of the files that git does not ignore, sorted; all without git.
 

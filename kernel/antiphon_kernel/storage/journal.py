@@ -158,6 +158,14 @@ class Journal(JournalReader):
         self.refuse_if_broken()
         await self._database.write([drift_rows([drift], if_staged=True)])
 
+    async def write_agent_session(
+        self, context: ContextRow, agent: str, session: str, seq: int
+    ) -> None:
+        """Store the session that an agent has, and the version of its context that it has read."""
+        self.refuse_if_broken()
+        sql = "INSERT OR REPLACE INTO agent_sessions VALUES (?, ?, ?, ?)"
+        await self._database.insert(sql, (context.number, agent, session, seq))
+
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""
         sql = "UPDATE contexts SET epoch = ? WHERE number = ?"

@@ -112,6 +112,12 @@ class JournalReader:
         rows = [DriftRow(*row) for row in await self._database.select(sql)]
         return [replace(row, kind=DriftKind(row.kind), state=DriftState(row.state)) for row in rows]
 
+    async def agent_session(self, context: ContextRow, agent: str) -> tuple[str, int] | None:
+        """Return the session that an agent has in a context, and the version that it has read."""
+        sql = "SELECT session, seq FROM agent_sessions WHERE context = ? AND agent = ?"
+        rows = await self._database.select(sql, (context.number, agent))
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
+
     async def source(self, origin: ForkOrigin) -> ContextRow:
         """The context that a fork was made of."""
         return next(one for one in await self.contexts() if one.number == origin.source)

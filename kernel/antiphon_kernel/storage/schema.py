@@ -254,4 +254,15 @@ CREATE TABLE drifts (
 """
 
 
-JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS))
+_AGENTS: Final = """
+CREATE TABLE agent_sessions (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (context, agent)
+) WITHOUT ROWID;
+"""
+
+
+JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS, _AGENTS))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,15 +43,17 @@ class BlockWriter:
         self,
         kind: BlockKind,
         parent: str | None,
-        content: str = "",
+        content: str | Sequence[str] = "",
         *,
         status: Literal["pending"] | None = None,
         after: str | None = None,
+        schema: Mapping[str, Any] | None = None,
         **fields: object,
     ) -> str:
         """A new block; `fields` go into its header.
 
         Args:
+            content: its text; its items, if `schema` is that of a list.
             status: pending, although there is something in it.
             after: block that it stands behind; the end of the context if absent.
         """
@@ -63,7 +65,7 @@ class BlockWriter:
             "after": after,
             "status": status,
             "metadata": fields,
-        }
+        } | ({"schema": schema} if schema is not None else {})
         return await run_uninterrupted(self._create(params))
 
     def adopt(self, block: str) -> None:
@@ -219,6 +221,7 @@ class CallBlocks:
         command: str,
         save: Callable[[], Awaitable[list[str]]],
         on_start: Callable[[str], None] = lambda result: None,
+        on_output: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Run a shell command into its blocks.
 
@@ -230,10 +233,12 @@ class CallBlocks:
         Args:
             save: saves files that the command may read, and says which of them it cannot.
             on_start: is told where the output goes.
+            on_output: is told all of it, as it comes.
         """
         writer, kept = self.writer, self.kept
 
         async def show(text: str) -> None:
+            on_output(text)
             was_holding_back, head = kept.is_holding_back, kept.add(text)
             await self._write(head)
             if not head:  # somebody may have ended the block: that is seen by writing only

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +11,6 @@ from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import layout_of
-from antiphon_kernel.files.disk_file import look
 from antiphon_kernel.files.file_contexts import FILE_PREFIX
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
@@ -402,12 +400,7 @@ class ModelTools:
             AntiphonError: invalid_params, if it is none of the project, or may be another file than
                 it seems; permission_denied, if the model sees nothing of it.
         """
-        found = await self.kernel.files.find(path)
-        if self.model is not None:
-            self.kernel.files.check_shown(self.model, found.shown)
-        if (await asyncio.to_thread(look, found)).links > 1:
-            raise unusable(path, "it is also another file (a hard link)")
-        return found.shown
+        return (await self.kernel.files.find_shown(path, self.model)).shown
 
     async def preview(self, actor: Actor, call: PreparedCall) -> str:
         """Return the difference that a call would make in files; empty if it changes none.

@@ -182,14 +182,15 @@ class Models:
         return chosen if chosen in self._configs else next(iter(self._configs), None)
 
     def permissions(self, name: str) -> PermissionPolicy:
-        """Return the policy for a model's tool calls; recordings may do what is in them
-        unless their configuration says otherwise."""
+        """Return the policy for the tool calls of a model or an agent; recordings may do what is
+        in them unless their configuration says otherwise."""
         if name in self._permissions:
             return self._permissions[name]
         config = self._configs.get(name)
-        if config is None:
+        is_agent = any(one.name == name for one in self.config.agents)
+        if config is None and not is_agent:
             return ALLOW_EVERYTHING
-        is_played = config.kind is ModelKind.SCRIPTED
+        is_played = config is not None and config.kind is ModelKind.SCRIPTED
         shared = ALLOW_EVERYTHING if is_played else self.config.permissions
         own = self.config.model_permissions.get(name)
         return shared if own is None else own.over(shared)

@@ -18,7 +18,12 @@ from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
 from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import (
+    AntiphonError,
+    ErrorCode,
+    invalid_params,
+    kernel_is_closing,
+)
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.types.signal import News
@@ -43,6 +48,9 @@ class PermissionRequest:
     """Paths of the files that it changes or makes, without links."""
     shown: str = ""
     """The difference that it makes in files, as people see it."""
+    choices: Collection[CallPermission] | None = None
+    """Decisions that an agent offers, which keeps rules by itself and may go on with the call's
+    block; None: all, and `always` makes a rule."""
     decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
     """The reason of a refusal; None if it may run."""
     withdrawn: ToolPermission | None = None
@@ -87,7 +95,7 @@ class PermissionDesk:
                 return await self._wait(request)
             await self.abandon(stored)
             return _CHANGED
-        permit = await self._permit(request)
+        permit = await self.permit(request)
         if permit is ToolPermit.DENY:
             return f"The policy of this kernel denies {request.tool} to this model."
         if permit is ToolPermit.ALLOW:
@@ -106,7 +114,8 @@ class PermissionDesk:
         )
         return None
 
-    async def _permit(self, request: PermissionRequest) -> ToolPermit:
+    async def permit(self, request: PermissionRequest) -> ToolPermit:
+        """Return what the policy says of a call; no block is needed for that."""
         policy = self._policy_of(request.model)
         permit = policy.permit(request.tool)
         if permit is None:
@@ -231,8 +240,10 @@ class PermissionDesk:
         if call not in self.waiting or call not in applied.versions:
             return
         header = request.context.document.header(call)
-        changes = (one.block for change in applied.changes for one in change.texts)
-        if call in changes or header.excluded or header.status != Status.PENDING:
+        changes = [one.block for change in applied.changes for one in change.texts]
+        is_theirs = request.choices is not None
+        is_over = Status(header.status).terminal if is_theirs else header.status != Status.PENDING
+        if header.excluded or is_over or (call in changes and not is_theirs):
             self._withdraw(request)
             if not request.decided.done():
                 request.decided.set_result(_CHANGED)
@@ -307,6 +318,11 @@ class PermissionDesk:
         if waiting is None or stored is None:
             raise _not_asked(call, context.document.header(call))
         self._check_decide(by.principal, stored.asker, stored.tool)
+        if waiting.choices is not None and permission not in waiting.choices:
+            raise invalid_params(
+                f"The agent does not offer {permission} for this call: choose what it offers.",
+                field="decision",
+            )
         who = by.principal.username
         # Up to here, and to the end of `take`, nobody else is at work: there is one decision.
         on_disk = self._note(context, by, call, permission=permission, decided_by=who)
@@ -320,7 +336,7 @@ class PermissionDesk:
             outcome: str | None = _NOT_STORED
             try:
                 await asyncio.shield(on_disk)
-                if permission is CallPermission.ALWAYS:
+                if permission is CallPermission.ALWAYS and waiting.choices is None:
                     await self._stored.allow_always(stored, by.principal.id)
                 else:
                     await self._stored.forget(stored)

@@ -28,5 +28,6 @@ class AgentTurn:
     """The block of each tool call, by the agent's id of it."""
     read: dict[str, str] = field(default_factory=dict)
     """Text of each file as the agent has last read or written it, by path; kept by its session."""
-    permitted: set[str] = field(default_factory=set)
-    """Paths of the files that calls name which a person has allowed in this turn."""
+    permitted: set[tuple[str, str]] = field(default_factory=set)
+    """Files and commands that calls name which a person has allowed in this turn: each with the
+    tool of models that would do it."""

@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
+from collections.abc import Mapping
+from typing import Final
+
+from antiphon_kernel.files.disk_file import DiskKind, look, read
+from antiphon_kernel.files.open_file import OpenFile
+from antiphon_kernel.files.text_format import Binary, decode
+from antiphon_kernel.providers import ToolPermit
+from antiphon_kernel.text.lines import number_lines, split_lines
+from antiphon_kernel.text.merge3 import merge_texts
+from antiphon_kernel.text.patch import unified_diff
+from antiphon_kernel.text.splice_diff import LINE, plan_difference
+from antiphon_kernel.tools.file_edit import PlannedFile, change_files, edit_file
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
+from antiphon_kernel.turns.block_writer import CallBlocks, begin_call, open_result
+from antiphon_kernel.turns.permission import PermissionRequest
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.json_validation import replace_half_characters
+from antiphon_kernel.types.project_paths import ProjectPath, unusable
+from antiphon_kernel.types.quoting import quote
+
+EDIT: Final = "file_edit"
+"""The tool of models whose permission writes of agents are under."""
+
+_OPERATION: Final = "edit"
 
 
 async def read_file(turn: AgentTurn, path: str, line: int | None, limit: int | None) -> str:
@@ -16,13 +42,121 @@ async def read_file(turn: AgentTurn, path: str, line: int | None, limit: int | N
     Raises:
         AntiphonError: if there is no such file, or the agent may not see it.
     """
-    raise NotImplementedError
+    kernel, found = turn.writer.kernel, await _find(turn, path)
+    if kernel.files.is_known(found.shown):
+        text = (await kernel.files.open(found.shown)).now().text
+    else:  # what an agent only reads is no context yet
+        _, data = await asyncio.to_thread(read, found, kernel.limits.file_bytes, "file_bytes")
+        decoded = await asyncio.to_thread(decode, data)
+        if isinstance(decoded, Binary):
+            raise unusable(path, f"it is no text. {decoded.reason}")
+        text = decoded.text
+    turn.read[found.shown] = text
+    if line is None and limit is None:
+        return text
+    lines = LINE.findall(text)[max((line or 1) - 1, 0) :]
+    return "".join(lines if limit is None else lines[:limit])
 
 
 async def write_file(turn: AgentTurn, path: str, content: str) -> None:
     """Change a file to `content`, as an edit of what the agent has read last; make it if need be.
 
+    What people have written since stays. The file is saved at once: the agent may go on with
+    programs of its own.
+
     Raises:
-        AntiphonError: if it may not be written, or a person has said no.
+        AntiphonError: if it may not be written, or a person has said no; stale_version if people
+            have changed the same lines since.
     """
-    raise NotImplementedError
+    kernel, found = turn.writer.kernel, await _find(turn, path)
+    name = found.shown
+    content = replace_half_characters(content.replace("\r\n", "\n"))
+    is_there = (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING
+    file = await kernel.files.open(name) if is_there else None
+    base = ""
+    if file is not None:  # it may have read the disk by itself
+        base = turn.read[name] if name in turn.read else await file.disk_text()
+    shown = unified_diff(file.now().text if file is not None else "", content, name)
+    blocks = await _ask(turn, name, shown)
+
+    def plan(files: Mapping[str, OpenFile]) -> list[PlannedFile]:
+        now = files[name].now().text
+        merged = merge_texts(base, now, content)
+        if not merged.conflicts:
+            return [PlannedFile(name, files[name], plan_difference(now, merged.text))]
+        turn.read[name] = now
+        first = merged.conflicts[0].ours
+        raise AntiphonError(
+            ErrorCode.STALE_VERSION,
+            f"Others have changed lines of {quote(name)} that you change, too, since you read it,"
+            " so nothing was written. Read the file again, and write it once more. It now says"
+            f" from line {first.start + 1} on:\n"
+            + number_lines("\n".join(split_lines(first.text)[:_LINES_SHOWN]), first.start + 1),
+        )
+
+    call = kernel.start_call(turn.writer.actor, edit_file)
+    known = {} if file is None else {name: file}
+    try:
+        await change_files(call, known, [name] if file is None else (), plan, _OPERATION)
+        turn.read[name] = content
+        if problems := await kernel.files.save_open([name]):
+            raise AntiphonError(ErrorCode.STORAGE_FAILED, problems[0])
+    except AntiphonError as error:
+        if blocks is not None:
+            await blocks.fail(error.message)
+        raise
+    if blocks is not None:
+        await turn.writer.finish(blocks.result, Status.DONE)
+        await blocks.end(Status.DONE)
+
+
+_LINES_SHOWN: Final = 20
+"""Lines of a file that a refusal shows at most."""
+
+
+async def _find(turn: AgentTurn, path: str) -> ProjectPath:
+    """Return a file of the project that the agent may see.
+
+    Raises:
+        AntiphonError: invalid_params, permission_denied.
+    """
+    if not path.startswith("/"):
+        raise invalid_params(f"{quote(path)} is not absolute: paths of ACP are.", field="path")
+    kernel = turn.writer.kernel
+    return await kernel.files.find_shown(path, turn.writer.actor.principal)
+
+
+async def _ask(turn: AgentTurn, path: str, shown: str) -> CallBlocks | None:
+    """Have a write decided about; return the blocks of the question if a person was asked.
+
+    Nobody is asked twice: a call that names the file and was allowed by a person counts.
+
+    Args:
+        shown: the difference, as people see it.
+
+    Raises:
+        AntiphonError: permission_denied.
+    """
+    if (EDIT, path) in turn.permitted:
+        return None
+    writer, desk = turn.writer, turn.desk
+    request = PermissionRequest(
+        *(writer.context, "", writer.actor.principal.id, EDIT, {"path": path}),
+        turn.asker,
+        [path],
+    )
+    permit = await desk.permit(request)
+    if permit is ToolPermit.ALLOW:
+        return None
+    refusal: str | None = f"The policy of this kernel denies {EDIT} to this agent."
+    blocks = None
+    if permit is ToolPermit.ASK:
+        call = await begin_call(writer, turn.prompt, uuid.uuid4().hex, EDIT, shown, 0)
+        request.call_block, request.shown = call, writer.context.document.text(call)
+        refusal = await desk.decide(request)
+        blocks = await open_result(writer, call)
+    if refusal is None:
+        return blocks
+    if blocks is not None:
+        await blocks.fail(f"Not run: {refusal}")
+    raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)

@@ -1,0 +1,13 @@
+"""MCP servers of others, whose tools models may call: one connection for each kernel and server.
+
+The library is imported when the first of them is connected to.
+"""
+
+from antiphon_kernel.mcp_servers.server_config import McpServerConfig
+from antiphon_kernel.mcp_servers.servers import (
+    McpServer,
+    McpServerFailed,
+    McpServers,
+    ServerState,
+)
+from antiphon_kernel.mcp_servers.server_tools import McpTool

@@ -1,0 +1,77 @@
+"""Configuration of one MCP server: a command or an address, with the variables it names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+SECONDS: Final = 60.0
+"""Time that a tool has for its answer, and between two pieces of news of it."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+VARIABLE_IN_TEXT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+"""`${NAME}` or `${NAME:-value}`, as other programs write it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServerConfig:
+    """One MCP server: run as a process, or reached at an address."""
+
+    name: str
+    """Name before `__` in those of its tools."""
+    command: tuple[str, ...] = ()
+    """Program and arguments; it speaks MCP on its standard input and output."""
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables that its process gets beside the kernel's own."""
+    url: str | None = None
+    """Address of its Streamable HTTP endpoint, where there is no command."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers of every request to the address; they may hold keys."""
+    seconds: float = SECONDS
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, saying what is wrong."""
+        if not _NAME.fullmatch(self.name):
+            raise ValueError("its name has at most 40 letters, digits, - and _")
+        if bool(self.command) == bool(self.url):
+            raise ValueError("expected either a command or a url")
+
+    @property
+    def identity(self) -> str:
+        """Return what tells it from another server of the same name; nothing secret is in it."""
+        said = json.dumps([self.name, *self.command, self.url])
+        return hashlib.sha256(said.encode()).hexdigest()
+
+    def expanded(self, variables: Mapping[str, str]) -> McpServerConfig:
+        """Return it with the values of the environment variables that its texts name.
+
+        Raises:
+            ValueError: naming a variable that is not set, or an address that is none.
+        """
+
+        def expand(text: str) -> str:
+            def value(found: re.Match[str]) -> str:
+                name, default = found.groups()
+                if (given := variables.get(name) or default) is None:
+                    raise ValueError(f"${name} is not set where the kernel was started")
+                return given
+
+            return VARIABLE_IN_TEXT.sub(value, text)
+
+        url = None if self.url is None else expand(self.url)
+        parts = None if url is None else urlsplit(url)
+        if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise ValueError("expected a url such as https://example.org/mcp")
+        return replace(
+            self,
+            command=tuple(map(expand, self.command)),
+            env={key: expand(value) for key, value in self.env.items()},
+            url=url,
+            headers={key: expand(value) for key, value in self.headers.items()},
+        )

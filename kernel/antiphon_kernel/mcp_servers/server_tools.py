@@ -1,0 +1,97 @@
+"""Tools of MCP servers as models are told of them: names, schemas, and what a person approves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
+MOST_TOOLS: Final = 128
+"""Tools of one server that are taken."""
+
+_NAME_LENGTH: Final = 64
+_SEPARATOR: Final = "__"
+_DESCRIPTION_LENGTH: Final = 4_000
+_SCHEMA_BYTES: Final = 50_000
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_PARAMETER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+_KEPT: Final = ("properties", "required", "$defs", "definitions", "additionalProperties")
+"""What services take beside its type in the schema of a tool's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool of a server, in the definition that the server had of it."""
+
+    server: str
+    tool: str
+    """Name that the server knows it by."""
+    name: str
+    """Name for models."""
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of an object."""
+    digest: str
+    """Hash of the server and the definition: what a person approves is approved of this one."""
+
+
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a tool is named by itself, or as one of all of its server: `NAME__*`."""
+    return any(
+        one == name or (one.endswith("__*") and name.startswith(one[:-1])) for one in patterns
+    )
+
+
+def read_tool(server: str, identity: str, tool: Tool) -> McpTool:
+    """Return a tool of a server, not yet named among those of others.
+
+    Raises:
+        ValueError: if models cannot be told of it, saying why.
+    """
+    from jsonschema import SchemaError
+    from jsonschema.validators import validator_for
+
+    schema = tool.input_schema
+    definition = tool.model_dump(mode="json", by_alias=True, exclude={"icons", "meta"})
+    said = json.dumps([identity, definition], sort_keys=True)
+    if len(said) > _SCHEMA_BYTES:
+        raise ValueError(f"its definition has more than {_SCHEMA_BYTES:,} characters")
+    try:
+        validator_for(schema).check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"its schema is no JSON schema: {error.message}") from error
+    properties = schema.get("properties", {})
+    if schema.get("type") != "object" or not all(map(_PARAMETER.fullmatch, properties)):
+        raise ValueError("its schema is not that of an object with ordinary names")
+    name = f"{server}{_SEPARATOR}{_NOT_IN_NAMES.sub('_', tool.name)}"[:_NAME_LENGTH]
+    kept = {key: schema[key] for key in _KEPT if key in schema}
+    return McpTool(
+        server,
+        tool.name,
+        name,
+        (tool.description or tool.title or "")[:_DESCRIPTION_LENGTH],
+        {"type": "object", "properties": {}, **kept},
+        hashlib.sha256(said.encode()).hexdigest()[:16],
+    )
+
+
+def with_own_names(tools: Iterable[McpTool]) -> list[McpTool]:
+    """Return tools in a fixed order, those after the first of a name numbered from 2."""
+    named: dict[str, McpTool] = {}
+    for one in sorted(tools, key=lambda tool: (tool.server, tool.tool)):
+        name, number = one.name, 2
+        while name in named:
+            ending = f"_{number}"
+            name, number = one.name[: _NAME_LENGTH - len(ending)] + ending, number + 1
+        named[name] = McpTool(
+            one.server, one.tool, name, one.description, one.parameters, one.digest
+        )
+    return list(named.values())

@@ -1,0 +1,256 @@
+"""The MCP servers of a kernel: each started at first use, restarted with backoff, ended with it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from antiphon_kernel.mcp_servers.server_config import McpServerConfig
+from antiphon_kernel.mcp_servers.server_tools import (
+    MOST_TOOLS,
+    McpTool,
+    is_named,
+    read_tool,
+    with_own_names,
+)
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+    from antiphon_kernel.mcp_servers.connection import Ask, Connection, Progress
+
+_log = logging.getLogger(__name__)
+
+START_SECONDS: Final = 30.0
+"""Time that a server has until it has said which tools it has."""
+
+_FIRST_DELAY: Final = 1.0
+_LONGEST_DELAY: Final = 60.0
+_LASTING: Final = 60.0
+"""Seconds after which a server that ends is started again without delay."""
+
+
+class McpServerFailed(Exception):
+    """A server is not there, or has not answered as it should; the message says so to models."""
+
+
+class ServerState(StrEnum):
+    """State of a server."""
+
+    IDLE = "idle"
+    """Not used yet."""
+    STARTING = "starting"
+    READY = "ready"
+    ENDED = "ended"
+    """It could not be reached, or is there no more; it is started again when it is needed."""
+
+
+@dataclass(eq=False)
+class McpServer:
+    """One server of a kernel."""
+
+    config: McpServerConfig
+    project: Path
+    log: Path
+    """File for what it says on standard error."""
+    state: ServerState = ServerState.IDLE
+    problem: str | None = None
+    """Reason why it is not there, or why some of its tools are not."""
+    tools: tuple[McpTool, ...] = ()
+    """Its tools as it last listed them, not yet named among those of others."""
+    _connection: Connection | None = None
+    _task: asyncio.Task[None] | None = None
+    _is_listed: bool = False
+    """Whether the tools are those that it has now, as far as it has said."""
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while it does not start."""
+    _not_before: float = 0.0
+    _delay: float = _FIRST_DELAY
+
+    def start(self) -> None:
+        """Begin to start it, unless it is there already or has ended a moment ago."""
+        now = asyncio.get_running_loop().time()
+        if self._task is None and now >= self._not_before:
+            self.state, self.problem = ServerState.STARTING, None
+            self._ended.clear()
+            self._settled.clear()
+            self._task = asyncio.create_task(self._run(), name=f"MCP server {self.config.name}")
+
+    async def ready(self, seconds: float) -> bool:
+        """Start it if need be, and have its tools as they are now; False if it takes longer."""
+        self.start()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._settled.wait()
+                if self._connection is not None and not self._is_listed:
+                    await self._list(self._connection)
+        except TimeoutError:
+            return False
+        except Exception as error:  # noqa: BLE001  whatever a server makes of it
+            self._stop(_said(error))
+        return self.state is ServerState.READY
+
+    async def close(self) -> None:
+        """End it and all of its processes."""
+        self._not_before = float("inf")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def call(
+        self, tool: McpTool, arguments: dict[str, Any], progress: Progress, ask: Ask
+    ) -> CallToolResult:
+        """Call a tool as it was when its definition was read.
+
+        Raises:
+            McpServerFailed: if the server is not there, has changed the tool since, or answers with
+                an error.
+        """
+        await self.ready(START_SECONDS)
+        connection, name = self._connection, self.config.name
+        if connection is None:
+            raise McpServerFailed(
+                f"The MCP server {name} is not there: {self.problem or 'it starts'}."
+            )
+        if all(one.digest != tool.digest for one in self.tools):
+            raise McpServerFailed(
+                f"The MCP server {name} has changed or removed this tool since it was listed, so it"
+                " was not called. The next turn lists its tools anew."
+            )
+        try:
+            return await connection.call(tool.tool, arguments, progress, ask)
+        except Exception as error:
+            said = _said(error)
+            if "Connection closed" in said or "Session terminated" in said:
+                self._stop(said)
+                await asyncio.sleep(0)
+                said = self.problem or said
+            raise McpServerFailed(
+                f"The MCP server {name} has answered with an error: {said}"
+            ) from error
+
+    def _stop(self, why: str) -> None:
+        """Let it end, as it is of no use any more."""
+        if not self._ended.is_set():
+            self.problem = why
+            self._ended.set()
+
+    def _changed(self) -> None:
+        self._is_listed = False
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        log, began = None, loop.time()
+        try:
+            for module in ("antiphon_kernel.mcp_servers.connection", "jsonschema.validators"):
+                await asyncio.to_thread(importlib.import_module, module)
+            from antiphon_kernel.mcp_servers.connection import Connection
+            from antiphon_kernel.mcp_servers.stdio import ErrorLog
+
+            log = ErrorLog(self.log)
+            opening = Connection(self.config, self.project, self._stop, self._changed).open(log)
+            async with asyncio.timeout(START_SECONDS) as limit, opening as connection:
+                await self._list(connection)
+                limit.reschedule(None)
+                self._connection, self.state = connection, ServerState.READY
+                self._settled.set()
+                watching = asyncio.create_task(connection.watch())
+                try:
+                    await self._ended.wait()
+                finally:
+                    watching.cancel()
+                    self._connection = None
+        except TimeoutError:
+            self.problem = f"it has not answered within {START_SECONDS:g} seconds"
+        except ModuleNotFoundError:
+            self.problem = "the library for it is not installed: pip install 'antiphon[agents]'"
+        except Exception as error:  # noqa: BLE001  the problem is reported
+            self.problem = self.problem or _said(error)
+        finally:
+            if log is not None and log.last and self.problem:
+                self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"
+            lasted = loop.time() - began
+            self._delay = _FIRST_DELAY if lasted > _LASTING else self._delay
+            self._not_before = max(self._not_before, loop.time() + self._delay)
+            self._delay = min(2 * self._delay, _LONGEST_DELAY)
+            self.state, self._task, self._connection = ServerState.ENDED, None, None
+            self._settled.set()
+            if self.problem:
+                _log.warning("the MCP server %s has ended: %s", self.config.name, self.problem)
+
+    async def _list(self, connection: Connection) -> None:
+        """Take in which tools it has."""
+        self._is_listed, problems = True, []
+        try:
+            found = await connection.tools()
+        except BaseException:
+            self._is_listed = False
+            raise
+        if len(found) > MOST_TOOLS:
+            problems.append(f"it has more than {MOST_TOOLS} tools: the others are left out")
+        tools: dict[str, McpTool] = {}
+        for one in found[:MOST_TOOLS]:
+            try:
+                if one.name in tools:
+                    raise ValueError("it is listed twice")
+                tools[one.name] = read_tool(self.config.name, self.config.identity, one)
+            except ValueError as error:
+                problems.append(f"the tool {one.name[:80]!r} is left out: {error}")
+        self.tools = tuple(tools.values())
+        self.problem = "; ".join(problems[:5]) or None
+
+
+class McpServers:
+    """All servers of a kernel."""
+
+    def __init__(self, configs: Iterable[McpServerConfig], project: Path, data: Path) -> None:
+        self._servers = {
+            one.name: McpServer(one, project, data / f"mcp-{one.name}.log") for one in configs
+        }
+
+    def __iter__(self) -> Iterator[McpServer]:
+        return iter(self._servers.values())
+
+    def __getitem__(self, name: str) -> McpServer:
+        return self._servers[name]
+
+    def tools(self, names: Iterable[str] | None = None) -> tuple[McpTool, ...]:
+        """Return the tools that are known, by their names for models.
+
+        Args:
+            names: of those that are wanted; all if None.
+        """
+        every = with_own_names(tool for one in self for tool in one.tools)
+        return tuple(one for one in every if names is None or is_named(one.name, names))
+
+    async def ready(self, names: Iterable[str] | None, seconds: float) -> list[str]:
+        """Have the servers ready whose tools are wanted; return which are not, and why."""
+        due = [one for one in self if _is_wanted(one, names)]
+        await asyncio.gather(*(one.ready(seconds) for one in due))
+        return [
+            f"{one.config.name}: {one.problem or 'it is still starting'}"
+            for one in due
+            if one.state is not ServerState.READY or one.problem
+        ]
+
+    async def close(self) -> None:
+        """End all of them."""
+        await asyncio.gather(*(one.close() for one in self))
+
+
+def _is_wanted(server: McpServer, names: Iterable[str] | None) -> bool:
+    return names is None or any(one.startswith(f"{server.config.name}__") for one in names)
+
+
+def _said(error: BaseException) -> str:
+    """Return what an error says; of a group the first one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return " ".join(str(error).split())[:1_000] or type(error).__name__

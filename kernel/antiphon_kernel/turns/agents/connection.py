@@ -1,0 +1,176 @@
+"""Connection to an agent: lines of JSON over pipes, whatever comes in them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar, cast
+
+from acp import ClientSideConnection, RequestError
+from acp.interfaces import Client
+from acp.schema import SessionNotification
+from pydantic import ValidationError
+
+from antiphon_kernel.turns.agents.process import AgentProcess
+from antiphon_kernel.types.quoting import truncate
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_UPDATE: Final = "session/update"
+
+
+class AgentFailed(Exception):
+    """The agent cannot be talked to any more; the message goes on from its name."""
+
+
+class AgentRefused(AgentFailed):
+    """The agent has refused a request, and can be talked to."""
+
+
+class _Lines:
+    """The messages of an agent, as the library takes them; what is none is logged and skipped.
+
+    Updates are handed on in order, each before the next line is read: an agent that says more than
+    can be written waits.
+    """
+
+    def __init__(self, connection: AgentConnection, process: AgentProcess, most: int) -> None:
+        self._connection, self._process, self._most = connection, process, most
+        self._read = bytearray()
+        self.problem: str | None = None
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        await self._process.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    async def receive(self) -> dict[str, Any] | None:
+        """Return the next message that is no update; None at the end."""
+        while (line := await self._line()) is not None:
+            message = _message(line)
+            if message is None:
+                _log.warning("an agent has sent what is no message: %s", _excerpt(line))
+            elif message.get("method") == _UPDATE and "id" not in message:
+                await self._connection.take_update(message.get("params"))
+            else:
+                return message
+        await self._process.end()
+        return None
+
+    async def close(self) -> None:
+        """Say nothing: the end of its process is the end of the pipes."""
+
+    async def _line(self) -> bytes | None:
+        searched = 0
+        while (at := self._read.find(b"\n", searched)) < 0:
+            searched = len(self._read)
+            if searched > self._most:
+                self.problem = f"has sent a line of more than {self._most:,} bytes"
+                return None
+            data = await self._process.read()
+            if not data:
+                if self._read:
+                    _log.warning("an agent ended within a line: %s", _excerpt(self._read))
+                return None
+            self._read += data
+        line = bytes(self._read[:at])
+        del self._read[: at + 1]
+        return line
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """Return a request, notification or answer; None if a line is none of these."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match message:
+        case {"method": str()}:
+            return cast("dict[str, Any]", message)
+        case {"id": int(), "error": {"code": int(), "message": str()}} | {"id": int(), "result": _}:
+            return cast("dict[str, Any]", message)
+    return None
+
+
+def _excerpt(line: bytes | bytearray) -> str:
+    return truncate(bytes(line[:400]).decode(errors="replace"))
+
+
+class AgentConnection:
+    """The connection to one process; `agent` has a method for each request of the protocol."""
+
+    def __init__(
+        self,
+        process: AgentProcess,
+        client: object,
+        updated: Callable[[SessionNotification], Awaitable[None]],
+        line_bytes: int,
+    ) -> None:
+        """
+        Args:
+            client: answers the requests of the agent; what it has no method for is refused.
+            updated: takes the updates of sessions, one after the other.
+            line_bytes: the longest line that the agent may send.
+        """
+        self._process, self._updated = process, updated
+        self._lines = _Lines(self, process, line_bytes)
+        self.agent = ClientSideConnection(cast(Client, client), self._lines)
+
+    async def take_update(self, params: object) -> None:
+        """Hand on an update of a session; one that is not known is logged and skipped."""
+        try:
+            update = SessionNotification.model_validate(params)
+        except ValidationError as error:
+            _log.warning("an update of an agent is not known: %s: %.400r", error.title, params)
+            return
+        await self._updated(update)
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether its process has ended, or is being ended."""
+        return self._process.has_ended
+
+    async def answered(self, request: Awaitable[T], silence: float | None = None) -> T:
+        """Return the answer to a request.
+
+        Args:
+            silence: seconds without a word of the agent after which it has failed.
+
+        Raises:
+            AgentRefused: if it refuses.
+            AgentFailed: if it has failed or ended.
+        """
+        loop, asked = asyncio.get_running_loop(), asyncio.ensure_future(request)
+        began = loop.time()
+        try:
+            while silence is not None and not asked.done():
+                left = max(self._process.heard_at, began) + silence - loop.time()
+                if left <= 0:
+                    raise AgentFailed(f"has said nothing for {silence:g} s")
+                await asyncio.wait({asked}, timeout=left)
+            return await asked
+        except RequestError as error:
+            raise AgentRefused(f"refuses: {error}{_details(error)}") from error
+        except ValidationError as error:
+            said = f"has answered what the protocol does not have: {error.title}"
+            raise AgentFailed(said) from error
+        except ConnectionError as error:
+            raise AgentFailed(self._lines.problem or self._process.how_it_ended()) from error
+        finally:
+            asked.cancel()
+
+    async def close(self) -> None:
+        """End the process and everything that waits for it."""
+        await self.agent.close()
+        await self._process.end()
+
+
+def _details(error: RequestError) -> str:
+    """Return what an error says beside its message."""
+    match error.data:
+        case {"message": str(said)} | {"details": str(said)} | {"error": str(said)} | str(said):
+            return f" ({truncate(said)})"
+    return ""

@@ -1,0 +1,160 @@
+"""Questions of agents: who answers them, and with which of the agent's options."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Final
+
+import pytest
+from acp.schema import PermissionOption, ToolCallLocation, ToolCallUpdate
+
+from antiphon_kernel.providers import PermissionPolicy
+from antiphon_kernel.turns.agents.files import write_file
+from antiphon_kernel.turns.agents.questions import ask
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.agents.conftest import OpenTurn, PlayedTurn
+
+OPTIONS: Final = tuple(
+    PermissionOption(option_id=f"id-{kind}", name=name, kind=kind)
+    for kind, name in (
+        ("allow_always", "Yes, and do not ask again"),
+        ("allow_once", "Yes"),
+        ("reject_always", "Never"),
+        ("reject_once", "No, tell it what to do"),
+    )
+)
+
+
+def question(kind: str, *paths: str, **fields: Any) -> ToolCallUpdate:
+    locations = [ToolCallLocation(path=one) for one in paths]
+    return ToolCallUpdate(
+        tool_call_id="t1", title=f"To {kind}", kind=kind, locations=locations, **fields
+    )
+
+
+def answer(outcome: Any) -> str:
+    return outcome.option_id if outcome.outcome == "selected" else outcome.outcome
+
+
+async def asked(turn: PlayedTurn, call: ToolCallUpdate, decision: str) -> str:
+    """Return what an agent is answered if a person decides so."""
+    task, block = await turn.asked(ask(turn.turn, call, OPTIONS))
+    await turn.decide(block, decision)
+    return answer(await task)
+
+
+async def refused(work: Awaitable[object], said: str) -> AntiphonError:
+    with pytest.raises(AntiphonError, match=said) as error:
+        await work
+    return error.value
+
+
+async def test_a_person_decides_with_the_options_of_the_agent(open_turn: OpenTurn) -> None:
+    played = await open_turn()
+    task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
+    assert block.metadata["choices"] == {
+        "once": "Yes",
+        "always": "Yes, and do not ask again",
+        "no": "No, tell it what to do",
+        "tool": "file_edit",
+    }
+    assert (block.permission, block.runs_for, played.stage.text(block)) == (
+        *("asked", "amy"),
+        "To edit",
+    )
+    stranger = await played.stage.actor("bo")
+    await played.stage.kernel.members.give_role(stranger.principal, AccessRole.EDITOR)
+    agent = played.turn.writer.actor
+    decision = {"block_id": block.id, "decision": "once"}
+    for somebody in (stranger, agent):
+        decide = played.stage.kernel.call(somebody, "permission.decide", decision)
+        await refused(decide, "Only an owner|No model|no model")
+    # The agent goes on with its block meanwhile: that is no change of what it asked.
+    played.turn.writer.describe(block.id, text="To edit a.txt")
+    await played.decide(block, "once")
+    assert answer(await task) == "id-allow_once"
+    error = await refused(played.decide(block, "no"), "has allowed it once already")
+    assert error.code is ErrorCode.INVALID_TRANSITION
+    assert played.header(block.id).permission == "once"
+
+
+async def test_every_decision_is_an_option_and_always_makes_no_rule_here(
+    open_turn: OpenTurn,
+) -> None:
+    played = await open_turn()
+    for decision, option in (
+        ("always", "id-allow_always"),
+        ("no", "id-reject_once"),
+        ("once", "id-allow_once"),
+    ):
+        assert await asked(played, question("execute"), decision) == option
+    assert (await played.stage.call("permission.list"))["rules"] == []
+    # Of what it does not offer nothing can be chosen.
+    only = [one for one in OPTIONS if one.kind in ("allow_once", "reject_always")]
+    task, block = await played.asked(ask(played.turn, question("fetch"), only))
+    await refused(played.decide(block, "always"), "does not offer always")
+    await played.decide(block, "no")
+    assert answer(await task) == "id-reject_always"
+    task, block = await played.asked(ask(played.turn, question("fetch"), only[:1]))
+    await played.decide(block, "no")
+    assert answer(await task) == "cancelled"
+
+
+POLICY: Final = PermissionPolicy.parse(
+    {"fetch": "allow", "switch_mode": "deny"}, ["git log *"], files_allow=["src/**"]
+)
+
+BY_POLICY: Final = (
+    (question("fetch"), "id-allow_once"),
+    (question("switch_mode"), "id-reject_once"),
+    (question("execute", raw_input={"command": "git log -3"}), "id-allow_once"),
+    (question("edit", "src/a.py"), "id-allow_once"),
+    (question("edit", ".env"), "id-reject_once"),
+    (question("edit", "src/a.py", ".env"), "id-reject_once"),
+)
+
+ASKED: Final = (
+    question("execute", raw_input={"command": "rm -r src"}),
+    question("execute"),
+    question("edit", "src/a.py", "b.py"),
+    question("edit", "src/a.py", "/etc/passwd"),
+    question("delete"),
+    question("read", "src/a.py"),
+)
+
+
+async def test_the_policy_answers_by_kind_command_and_files(open_turn: OpenTurn) -> None:
+    played = await open_turn(POLICY)
+    for call, option in BY_POLICY:
+        assert answer(await ask(played.turn, call, OPTIONS)) == option
+    assert not played.calls()
+    for call in ASKED:
+        assert await asked(played, call, "no") == "id-reject_once"
+
+
+async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
+    open_turn: OpenTurn,
+) -> None:
+    played = await open_turn()
+    path = played.put("a.txt")
+    assert await asked(played, question("edit", path), "once") == "id-allow_once"
+    await write_file(played.turn, path, "changed")
+    run = question("execute", raw_input={"command": "make test"})
+    assert await asked(played, run, "once") == "id-allow_once"
+    assert played.turn.permitted == {("file_edit", "a.txt"), ("shell", "make test")}
+    refused_one = question("edit", played.put("b.txt"))
+    assert await asked(played, refused_one, "no") == "id-reject_once"
+    task, _ = await played.asked(write_file(played.turn, str(played.project / "b.txt"), ""))
+    task.cancel()
+
+
+async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: OpenTurn) -> None:
+    played = await open_turn()
+    task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert played.header(block.id).permission == "withdrawn"
+    await refused(played.decide(block, "once"), "the turn has ended")
