@@ -113,7 +113,7 @@ async def _list_files(call: _Call, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class McpTool:
+class OfferedTool:
     """A tool of the registry as it is offered."""
 
     name: str
@@ -143,8 +143,8 @@ _CONTEXT: Final = {
 }
 
 TOOLS: Final = (
-    McpTool("list_contexts", "context.list", ("archived",)),
-    McpTool(
+    OfferedTool("list_contexts", "context.list", ("archived",)),
+    OfferedTool(
         "read_context",
         "context.layout",
         required=("context",),
@@ -161,7 +161,7 @@ TOOLS: Final = (
         run=_read_context,
         result=ContextPageResult,
     ),
-    McpTool(
+    OfferedTool(
         "read_block",
         "block.read",
         (*_PLACE, "range", "version"),
@@ -169,14 +169,14 @@ TOOLS: Final = (
         doc="Read a block, or some of its lines, each with its number, counted from 0, and a tab in"
         " front. The version in the answer is the base_version of an edit.",
     ),
-    McpTool(
+    OfferedTool(
         "search",
         "kernel.search",
         ("query", "regex", "kinds", "path_prefix", "max_blocks", "after_block"),
         preset={"kinds": [str(kind) for kind in BlockKind]},
         doc="Find text in the blocks of every context.",
     ),
-    McpTool(
+    OfferedTool(
         "write_message",
         "block.create",
         ("parent_id", "after"),
@@ -185,7 +185,7 @@ TOOLS: Final = (
         doc="Write a text of your own into a context: a message to everybody who reads it.",
         more={**_CONTEXT, "content": {"type": "string", "description": "All of the text."}},
     ),
-    McpTool(
+    OfferedTool(
         "append",
         "block.append",
         (*_PLACE, "text"),
@@ -193,16 +193,16 @@ TOOLS: Final = (
         " its own.",
         run=_append,
     ),
-    McpTool(
+    OfferedTool(
         "edit",
         "block.edit",
         (*_PLACE, "operations", "base_version"),
         ("base_version",),
         destroys=True,
     ),
-    McpTool("apply_patch", "block.apply_patch", (*_PLACE, "patch"), destroys=True),
-    McpTool("blame", "block.blame", _PLACE),
-    McpTool(
+    OfferedTool("apply_patch", "block.apply_patch", (*_PLACE, "patch"), destroys=True),
+    OfferedTool("blame", "block.blame", _PLACE),
+    OfferedTool(
         "list_files",
         "file.list",
         ("glob", "after", "limit"),
@@ -210,16 +210,16 @@ TOOLS: Final = (
         " that somebody has opened.",
         run=_list_files,
     ),
-    McpTool(
+    OfferedTool(
         "read_file", "file.read", ("path", "start_line", "end_line"), preset={"line_numbers": True}
     ),
-    McpTool(
+    OfferedTool(
         "edit_file",
         "file.edit",
         ("path", "old_text", "new_text", "start_line", "end_line", "base_version"),
         destroys=True,
     ),
-    McpTool(
+    OfferedTool(
         "undo_mine",
         "block.undo",
         ("block_id", "preview"),
@@ -299,7 +299,7 @@ class McpTools:
         return await self._kernel.call(actor, offer.tool, said)
 
 
-def _entry(offer: McpTool, tool: Tool) -> ToolEntry:
+def _entry(offer: OfferedTool, tool: Tool) -> ToolEntry:
     schema = described_schema(tool.params)
     properties = {key: dict(schema["properties"][key]) for key in offer.params}
     for key in properties.keys() & offer.preset.keys():
