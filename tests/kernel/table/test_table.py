@@ -135,8 +135,9 @@ NOT_BY_ASKING: Final = frozenset(
     {ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL, ErrorCode.RATE_LIMITED}
 )
 """These need a broken disk, a kernel that ends, or haste."""
-ASKED_BY_MODELS: Final = frozenset({"permission.decide"})
-"""These succeed for calls of a model only: tests/kernel/turns/test_permissions.py makes some."""
+ASKED_BY_MODELS: Final = frozenset({"permission.decide", "elicitation.answer"})
+"""These succeed for calls of a model only: tests/kernel/turns/test_permissions.py makes some, and
+tests/kernel/mcp_servers/."""
 OF_SESSIONS: Final = frozenset({"key.decide", "session.end", "ssh.open"})
 """These succeed with numbers of what is going on now: tests/kernel/access/test_ssh_keys.py."""
 OF_CONFLICTS: Final = frozenset({"file.resolve", "drift.cancel"})
