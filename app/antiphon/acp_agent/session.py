@@ -23,15 +23,16 @@ from antiphon.followed_block import list_blocks
 from antiphon_kernel.client.address import Locate
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.types import constants
-from antiphon_kernel.types.block_metadata import ERROR_KIND
+from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 
-_ANSWERS: Final = (
-    schema.PermissionOption(option_id="once", name="Allow once", kind="allow_once"),
-    schema.PermissionOption(option_id="always", name="Always allow it", kind="allow_always"),
-    schema.PermissionOption(option_id="no", name="No", kind="reject_once"),
-)
+_ANSWERS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
+    "once": ("allow_once", "Allow once"),
+    "always": ("allow_always", "Always allow it"),
+    "no": ("reject_once", "No"),
+}
+"""Kinds and words of the decisions about a call."""
 
 _STOP_REASONS: Final[dict[str, schema.StopReason]] = {
     constants.INTERRUPTED: "cancelled",
@@ -227,7 +228,13 @@ class AcpSession:
     async def _ask(self, call: str) -> None:
         """Ask the client whether a call may run."""
         shown = schema.ToolCallUpdate(tool_call_id=call, **self._updates.calls[call])
-        answer = await self._client.request_permission(self.id, shown, list(_ANSWERS))
+        words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES)
+        options = [
+            schema.PermissionOption(option_id=one, kind=kind, name=words[one] if words else name)
+            for one, (kind, name) in _ANSWERS.items()
+            if words is None or one in words
+        ]
+        answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
             decided = {"block_id": call, "decision": answer.outcome.option_id}
             with suppress(AntiphonError):  # somebody else was first, which the call says
