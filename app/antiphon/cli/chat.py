@@ -149,7 +149,8 @@ def run(
     """Send PROMPT to a model and print its answer; without PROMPT, what standard input says.
 
     Tools run with your rights. A call that a person would be asked about is refused unless --allow
-    names its tool; of agents that is shell, file_edit, or the kind of the call. Ctrl+C stops the turn; what was written stays in the context.
+    names its tool; of agents that is shell, file_edit, or the kind of the call. Ctrl+C stops the
+    turn; what was written stays in the context.
 
     Exit codes: 0 done, 1 the turn failed or the kernel refused, 2 wrong arguments, 3 no kernel
     could be reached or started, 6 a call needed a permission that nobody gave, 7 a limit or budget
