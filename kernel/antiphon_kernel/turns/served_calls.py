@@ -14,8 +14,8 @@ from antiphon_kernel.conversation import NewFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
-    ElicitationAnswer,
     Elicitation,
+    ElicitationAnswer,
     McpServerFailed,
     McpServers,
     McpTool,
@@ -75,11 +75,19 @@ class ServerQuestions:
         try:
             return await waiting.answered
         finally:
-            if self._waiting.pop(call, None) is not None:
-                try:
-                    self._close(waiting, call, "cancel", None)
-                except AntiphonError as error:  # the call was ended by somebody else
-                    _log.info("the question at %s is not marked as withdrawn: %s", call, error)
+            self.withdraw(call)
+
+    def withdraw(self, call: str) -> None:
+        """Let nobody answer any more what is asked about a call."""
+        waiting = self._waiting.pop(call, None)
+        if waiting is None:
+            return
+        if not waiting.answered.done():
+            waiting.answered.set_result(ElicitationAnswer("cancel"))
+        try:
+            self._close(waiting, call, "cancel", None)
+        except AntiphonError as error:  # the call was ended by somebody else
+            _log.info("the question at %s is not marked as withdrawn: %s", call, error)
 
     def answer(
         self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
@@ -176,6 +184,8 @@ class ServedCall:
             await self._clear()
             await blocks.fail(replace_half_characters(str(error)))
             return
+        finally:
+            self.servers.questions.withdraw(blocks.call)
         limits = blocks.writer.kernel.limits
         result = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
         text = replace_half_characters(result.text)
