@@ -14,8 +14,8 @@ from antiphon_kernel.conversation import NewFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
-    ElicitationAnswer,
     Elicitation,
+    ElicitationAnswer,
     McpServerFailed,
     McpServers,
     McpTool,
