@@ -210,7 +210,8 @@ class AntiphonApp(App[None]):
         elif isinstance(event, events.Key | events.Paste):
             self._attention.key()
         if isinstance(event, _INPUT) and not event.is_forwarded:
-            has_stopped = self.document_screen.following.stop()
+            # What is followed in the conversation may have brought the page of a file.
+            has_stopped = True in [one.screen.following.stop() for one in self.context.pages]
             if has_stopped and isinstance(event, events.Key) and event.key == "escape":
                 return  # the person wanted nothing else by it
         if isinstance(event, events.MouseEvent) and not event.is_forwarded:

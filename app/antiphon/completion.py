@@ -1,4 +1,4 @@
-"""Completion of what is being typed in the composer: commands, people, models and files."""
+"""Completion of what is typed in the composer: commands, people, models, agents and files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from antiphon.file_mentions import complete_mention
 
 _COMMAND: Final = re.compile(r"/([a-z][a-z0-9-]*)(?:[ \t]+(.*?))?[ \t]*", re.DOTALL)
 _BEGUN_COMMAND: Final = re.compile(r"/([a-z0-9-]*)\Z")
+_BEGUN_AGENT_COMMAND: Final = re.compile(r"@([a-z0-9_-]+)[ \t]+(/\S*)\Z")
 _BEGUN_ARGUMENT: Final = re.compile(r"/([a-z][a-z0-9-]*)[ \t]+([^\n]*)\Z")
 
 
@@ -77,11 +78,34 @@ def complete_command(before: str, commands: Mapping[str, SlashCommand]) -> Compl
     return Completion(begun[2], offered, is_command=True)
 
 
-def complete_address(
-    before: str, people: Iterable[str], models: Iterable[str], root: Path
+def complete_agent_command(
+    before: str, agents: Mapping[str, Mapping[str, str]]
 ) -> Completion | None:
-    """Return the people, models and files that an `@…` at the end of a text can stand for."""
+    """Return the commands of its own that an agent has, behind its name and a `/`.
+
+    Args:
+        agents: by name, what the commands of each do.
+    """
+    begun = _BEGUN_AGENT_COMMAND.match(before)
+    if begun is None or begun[1] not in agents:
+        return None
+    offered = ((f"/{name}", does) for name, does in agents[begun[1]].items())
+    found = (
+        CompletionChoice(f"{name} ", does) for name, does in offered if name.startswith(begun[2])
+    )
+    return Completion(begun[2], tuple(found))
+
+
+def complete_address(
+    before: str,
+    people: Iterable[str],
+    models: Iterable[str],
+    root: Path,
+    agents: Iterable[str] = (),
+) -> Completion | None:
+    """Return who and which files an `@…` at the end of a text can stand for."""
     known = dict.fromkeys(people, "person") | dict.fromkeys(models, "model")
+    known |= dict.fromkeys(agents, "agent")
     found = complete_mention(before, known, root)
     if found is None:
         return None

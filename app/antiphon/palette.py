@@ -68,7 +68,7 @@ class PaletteCommands(Provider):
         return self._of(screen) if isinstance(screen, ConversationScreen) else iter(())
 
     def _of(self, screen: ConversationScreen) -> Iterator[PaletteEntry]:
-        def run(method: str, *args: str) -> Callable[[], object]:
+        def run(method: str, *args: object) -> Callable[[], object]:
             return lambda: getattr(screen.shown_now, method)(*args)
 
         situation = screen.situation
@@ -88,5 +88,8 @@ class PaletteCommands(Provider):
             if name != screen.models.here.default:
                 choose = run("choose_model", name)
                 yield PaletteEntry(f"Model: {name} answers here", "", choose)
+        for agent in screen.models.agents:
+            for title, params in agent.choices:
+                yield PaletteEntry(displayable_in_a_row(title), "", run("set_agent", params))
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             yield PaletteEntry(f"{_THEME}{name}", "", run("choose_theme", name))

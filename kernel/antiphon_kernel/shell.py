@@ -201,9 +201,7 @@ async def run_service(
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(
-        *(command, folder, _BEGIN, subprocess.PIPE, subprocess.PIPE, subprocess.PIPE, variables)
-    )
+    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3, variables=variables)
     assert process.stdin is not None and process.stdout is not None
     try:
         WATCHDOG.watch(process.pid)
@@ -225,6 +223,7 @@ async def _start(
     held: int,
     output: int,
     errors: int,
+    *,
     variables: Mapping[str, str] = {},
 ) -> asyncio.subprocess.Process:
     """The shell, which waits for a line from `held` before it carries the command out."""

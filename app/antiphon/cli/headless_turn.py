@@ -16,7 +16,7 @@ from antiphon.cli.stdio import Printer
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.block_metadata import ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
+from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
@@ -57,6 +57,8 @@ class HeadlessTurn:
     """Label or id."""
     model: str | None
     """The default model if absent."""
+    agent: str | None
+    """An agent in its place."""
     allow: Collection[str]
     """Tools for models whose calls are allowed, or `*`."""
     max_rounds: int | None
@@ -82,7 +84,7 @@ class HeadlessTurn:
 
         Raises:
             AntiphonError: if it could not begin, or the kernel went away.
-            CommandError: if there is no such model.
+            CommandError: if there is no such model or agent.
         """
         model = await self._model()
         context_id = await self._context()
@@ -98,17 +100,18 @@ class HeadlessTurn:
     async def _model(self) -> str:
         listed = await self.calls.call("model.list", {})
         names = [one["name"] for one in listed["models"]]
-        chosen = self.model
-        if not names:
+        agents = [one["name"] for one in (await self.calls.call("agent.list", {}))["agents"]]
+        for what, chosen, known in (("agent", self.agent, agents), ("model", self.model, names)):
+            if chosen is not None and chosen not in known:
+                there_are = join_names(known) or "none"
+                said = f"there is no {what} {quote(chosen)}; there are: {there_are}"
+                raise click.UsageError(said)
+        mentioned = (one for one in mentions(self.text) if one in (*names, *agents))
+        default = next((one["name"] for one in listed["models"] if one["default"]), None)
+        answering = self.agent or self.model or next(mentioned, default)
+        if answering is None:
             raise AntiphonError(ErrorCode.INVALID_PARAMS, listed["advice"])
-        if chosen is not None and chosen not in names:
-            said = f"there is no model {quote(chosen)}; there are: {join_names(names)}"
-            raise click.UsageError(said)
-        if chosen is None:
-            mentioned = next((one for one in mentions(self.text) if one in names), None)
-            default = next((one["name"] for one in listed["models"] if one["default"]), names[0])
-            chosen = mentioned or default
-        return str(chosen)
+        return str(answering)
 
     async def _context(self) -> str:
         """Return the id of the context, which is made if its label is free."""
@@ -131,7 +134,7 @@ class HeadlessTurn:
         return False
 
     async def _submit(self, model: str, context_id: str) -> None:
-        is_addressed = self.model is None or model in mentions(self.text)
+        is_addressed = (self.agent or self.model) is None or model in mentions(self.text)
         text = self.text if is_addressed else f"@{model} {self.text}"
         metadata = {MAX_ROUNDS: self.max_rounds} if self.max_rounds is not None else {}
         message = {"role": "user", "kind": "text", "status": "done", "content": text}
@@ -253,9 +256,10 @@ class HeadlessTurn:
         if not self._is_new(block, "decided"):
             return
         await self._show_call(block)
-        tool = str(header.get("tool_name"))
+        choices = header.get("metadata", {}).get(CHOICES, {"once": ""})
+        tool = str(choices.get("tool", header.get("tool_name")))
         is_allowed = _EVERY_TOOL in self.allow or tool in self.allow
-        decision: dict[str, Any] = {"decision": "once"}
+        decision: dict[str, Any] = {"decision": "once" if "once" in choices else "always"}
         if not is_allowed:
             decision = {"decision": "no", "reason": _REFUSAL}
         # Somebody else may have decided meanwhile, or the call be gone.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -151,9 +152,10 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 @kernel_options
 def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
-    """List the models that can be asked here, and what is wrong with their configuration.
+    """List the models and agents that can be asked here, and problems of their configuration.
 
-    The one marked with * answers messages that name none. --check costs what the providers take
+    The one marked with * answers messages that name none. Agents are programs that take part over
+    ACP: those of config.toml, and known ones on PATH. --check costs what the providers take
     for a few tokens; only the owner may.
 
     Exit codes: 0 listed (with --check: all answered), 1 a model did not answer or the kernel
@@ -162,6 +164,7 @@ def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
 
     async def ask(calls: ToolClient) -> tuple[dict[str, Any], dict[str, Any] | None]:
         listed = await calls.call("model.list", {})
+        listed |= await calls.call("agent.list", {})
         return listed, await calls.call("model.check", {}) if check else None
 
     listed, checked = run_with_kernel(kernel, ask, as_json=as_json, once=not check)
@@ -184,7 +187,8 @@ def _model_rows(
 ) -> Iterator[str]:
     if not listed["models"]:
         yield listed["advice"]
-        return
+        if not listed["agents"]:
+            return
     rows: list[Sequence[str]] = [("name", "kind", "model", "key", "window", "tools", "$/M in/out")]
     for one in listed["models"]:
         window, price = one.get("window"), one.get("price")
@@ -199,12 +203,13 @@ def _model_rows(
                 f"{price['input']:g}/{price['output']:g}" if price else "-",
             )
         )
+    rows += [(one["name"], "acp", *"-----") for one in listed["agents"]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, row in enumerate(rows):
+    for row, model in zip(rows, ({"name": ""}, *listed["models"], *listed["agents"]), strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        if not number:
-            continue
-        model = listed["models"][number - 1]
+        if "command" in model:
+            place = " (found on PATH)" if model["found"] else ""
+            yield f"    runs {shlex.join(model['command'])}{place}"
         if "base_url" in model:
             yield f"    at {model['base_url']}"
         if model.get("tools"):

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import sanitize_for_display
+from antiphon.render.display import displayable_in_a_row, sanitize_for_display
 from antiphon.time_format import format_duration
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, REFUSED
 from antiphon_kernel.types.drift import drift_origin
@@ -137,16 +137,30 @@ def end_note(view: CellView) -> str:
     return f"■ {cut}" if cut else ""
 
 
-def permission_question(asker: str, *, is_own: bool, may_decide: bool, before: str = "") -> str:
+_DECIDING: Final = {"once": "allow_once", "always": "allow_always", "no": "deny"}
+"""Actions that decide, by the decision."""
+
+
+def permission_question(
+    asker: str, *, is_own: bool, may_decide: bool, before: str = "", choices: object = None
+) -> str:
     """Return the words below a call that waits: whose rights it has, and which actions decide.
 
     Args:
         before: what is to be done before the keys of these actions mean them.
+        choices: what an agent offers, in its own words, by the decision; a model's call if None.
     """
     rights = "your rights" if is_own else f"the rights of {asker}"
     if may_decide:
-        answers = "<key:allow_once> once · <key:allow_always> always · <key:deny> no"
-        return f"Run this with {rights}?  {before}{answers}"
+        said = choices if isinstance(choices, dict) else {one: one for one in _DECIDING}
+        answers = [
+            f"<key:{action}> {displayable_in_a_row(str(said.get(one, one)))}"
+            for one, action in _DECIDING.items()
+            if one in said or one == "no"
+        ]
+        if choices is not None:  # several words of an answer stay together
+            answers = [one.replace(" ", "\N{NO-BREAK SPACE}") for one in answers]
+        return f"Run this with {rights}?  {before}{' · '.join(answers)}"
     return f"Waits until {asker} or an owner decides; it would have {rights}."
 
 

@@ -329,6 +329,7 @@ class ConversationControllers:
             self._identify()
         self.tour.presence_changed()
         ended = self.turns.ended()
+        self.models.latest = max(self.turns.at_work, default=self.models.latest)
         if ended and self._session.is_live:
             self._fetch_models()
             self._host.tell(f"{join_names(sorted(ended))} ended")
@@ -342,6 +343,8 @@ class ConversationControllers:
         if change.ended and not self.turns.at_work:
             # A turn so short that its author was never seen at work.
             self._fetch_models()
+        elif change.ended and self.models.latest in {one.username for one in self.models.agents}:
+            self._host.run_last_of("agents", self.models.fetch_agents)
         self.questions.cells_changed(change)
         self.arranger.leave_hidden(change)
         if self.tour.cells_changed(change):

@@ -383,6 +383,10 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         """Let a model answer the messages in this context that name none."""
         self.run_in_background(partial(self.models.choose, name))
 
+    def set_agent(self, params: Mapping[str, Any]) -> None:
+        """Let an agent work in another mode, or with another value of an option."""
+        self.run_in_background(partial(self.models.set_agent, params))
+
 
 def shown_pages(app: App[Any]) -> list[ConversationScreen]:
     """Return the conversation and the file that are open, the one that keys go to last."""
@@ -427,15 +431,20 @@ def first_page_content(
     if may_write:
         does = "runs a command, as in !ls; / lists commands"
         shown.append(("!", does) if user.works_on_host else ("/", "lists commands"))
-    answers = [models.nobody] if models.is_known else []
+    answers, agents = (
+        [models.nobody] if models.is_known else [],
+        [one.name for one in models.agents],
+    )
     if not may_write:
         answers = ["Nothing has been written here yet."]
     elif models.here.default is not None:
         default = models.here.default
-        others = [name for name in models.here.names if name != default]
+        others = [name for name in models.here.names if name != default] + agents
         answers = [f"{default} answers."]
         if others:
             answers = [f"{default} answers; @ addresses {join_names(others)}."]
+    elif agents:
+        answers = [f"@ addresses {join_names(agents)}."]
     latest = sorted(contexts, key=lambda one: one.version, reverse=True)
     return FirstPageContent(
         keys=shown,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from textual.timer import Timer
 
@@ -11,6 +11,7 @@ from antiphon.actions import Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.widgets.block_list import CellChange
+from antiphon_kernel.types.block_metadata import AGENT_CALL
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
@@ -42,6 +43,8 @@ class Following(Controller):
         """The person here asks the others to come."""
         self.followed: str | None = None
         """Principal id of who is followed."""
+        self._been: tuple[str, int | None] | None = None
+        """The place in a file to which who is followed went last."""
         self._has_just_stopped = False
         """The last key has ended it."""
         self.changed = Signal[()]()
@@ -120,7 +123,7 @@ class Following(Controller):
     def follow(self, principal: str) -> None:
         """Keep the view at what somebody else sees or writes, until the first key."""
         self._scope.area.leave()
-        self.followed = principal
+        self.followed, self._been = principal, None
         self.update()
         self.changed.notify()
 
@@ -149,7 +152,8 @@ class Following(Controller):
 
     def text_changed(self, change: CellChange) -> None:
         """Stay with who is followed while text comes."""
-        if self.followed is not None and (change.texts or change.added):
+        state = self._state(self.followed)
+        if state is not None and (change.texts or change.added or state.block in change.changed):
             self.update()
 
     def update(self) -> None:
@@ -187,9 +191,18 @@ class Following(Controller):
             cells.layout_now()
         if block is None or not is_cell or self._source.is_hidden(block):
             return
+        self._go_to_file(self._source.document.header(block).metadata)
         cells.focus_cell(block, reveal=False)
         if cursor is not None and not cells.shown.is_shown(block, cursor):
             cells.go_to(TextPlace(block, cursor, cursor))
+
+    def _go_to_file(self, metadata: Mapping[str, Any]) -> None:
+        """Go to the place in a file that the call of an agent is about, once to each."""
+        places = metadata.get(AGENT_CALL, {}).get("locations") or ()
+        place = (places[-1]["path"], places[-1].get("line")) if places else None
+        if place is not None and place != self._been:
+            self._scope.files.open(*place)
+        self._been = place or self._been
 
     # Pointing and gathering
 

@@ -1,10 +1,12 @@
-"""The models that answer in a context, and what they use."""
+"""The models and agents that answer in a context, and what they use."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from antiphon.screens.known_agents import AgentHere
 from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -35,8 +37,12 @@ class ModelsHere:
         """Return its use for the header: `12k/200k tokens · $0.03`; empty if no window is known."""
         if self.window is None:
             return ""
-        share = f"{_count(self.tokens)}/{_count(self.window)} tokens"
-        return f"{share} · ${self.cost:.2f}" if self.cost else share
+        return _use(self.tokens, self.window, f"${self.cost:.2f}" if self.cost else "")
+
+
+def _use(tokens: int, window: int, cost: str) -> str:
+    share = f"{_count(tokens)}/{_count(window)} tokens" if window else ""
+    return " · ".join(filter(None, (share, cost)))
 
 
 def _count(tokens: int) -> str:
@@ -52,18 +58,46 @@ class KnownModels:
     def __init__(self, kernel: KernelCalls) -> None:
         self._kernel = kernel
         self.here = ModelsHere()
+        self.agents: tuple[AgentHere, ...] = ()
+        self.latest = ""
+        """Username of the model or agent that is at work, or was last."""
         self.is_known = False
         """The kernel has said which there are."""
         self.nobody = NOBODY_FOR_GUESTS if kernel.session.options.is_guest else NOBODY
         """One line for who has written a message that no model answers."""
         self.changed = Signal[()]()
 
+    @property
+    def use(self) -> str:
+        """Return for the header the mode and use of an agent that was at work last, else the use of
+        the default model."""
+        agent = next((one for one in self.agents if one.username == self.latest), None)
+        if agent is None:
+            return self.here.use
+        use = _use(agent.tokens, agent.window, agent.cost)
+        return " · ".join(filter(None, (agent.mode, use)))
+
     async def fetch(self) -> None:
-        """Ask which models answer here and what they use; say what to do if there is none."""
+        """Ask who answers here and what they use; say what to do if there is nobody."""
         found = await self._asked() if self._kernel.session.is_live else None
         if found is not None:
             self.here, self.is_known = found, True
+            await self.fetch_agents()
             self.changed.notify()
+
+    async def fetch_agents(self) -> None:
+        """Ask what the agents have said last of what they offer and use."""
+        context = {"context": self._kernel.session.document.context}
+        told = await self._kernel.call("agent.list", context, "The agents cannot be listed")
+        if told is not None:
+            self.agents = tuple(map(AgentHere.of, told["agents"]))
+            self.changed.notify()
+
+    async def set_agent(self, params: Mapping[str, Any]) -> None:
+        """Let an agent work in another mode, or with another value of an option of its own."""
+        context = {"context": self._kernel.session.document.context}
+        if await self._kernel.call("agent.set", {**context, **params}, "Not changed") is not None:
+            await self.fetch_agents()
 
     async def _asked(self) -> ModelsHere | None:
         """Return the models that answer here; None if the kernel does not say."""

@@ -13,6 +13,7 @@ from antiphon.completion import (
     Completion,
     SlashCommand,
     complete_address,
+    complete_agent_command,
     complete_command,
     parse_command,
 )
@@ -44,7 +45,10 @@ class SlashCommands(Controller):
         known |= {one.username: one.kind for one in self._session.presence().values()}
         people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
         models |= {name for name, kind in known.items() if kind in ANSWERING_KINDS}
-        return complete_address(before, people, models, self._session.project)
+        agents = {one.name: one.commands for one in self._scope.models.agents}
+        if is_first_line and (found := complete_agent_command(before, agents)) is not None:
+            return found
+        return complete_address(before, people, models, self._session.project, agents)
 
     def available(self) -> Mapping[str, SlashCommand]:
         """Return the commands that can be typed now, by name: those of the palette, and more."""

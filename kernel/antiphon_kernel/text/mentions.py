@@ -19,3 +19,11 @@ def mentions(text: str) -> list[str]:
         if name[1] not in names:
             names.append(name[1])
     return names
+
+
+def without_mentions(text: str) -> str:
+    """Return a message without the names that it addresses at its start."""
+    at = 0
+    while (name := _ADDRESS.match(text, at)) is not None:
+        at = name.end()
+    return text[at:].lstrip() if at else text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,15 +43,17 @@ class BlockWriter:
         self,
         kind: BlockKind,
         parent: str | None,
-        content: str = "",
+        content: str | Sequence[str] = "",
         *,
         status: Literal["pending"] | None = None,
         after: str | None = None,
+        schema: Mapping[str, Any] | None = None,
         **fields: object,
     ) -> str:
         """A new block; `fields` go into its header.
 
         Args:
+            content: its text; its items, if `schema` is that of a list.
             status: pending, although there is something in it.
             after: block that it stands behind; the end of the context if absent.
         """
@@ -63,7 +65,7 @@ class BlockWriter:
             "after": after,
             "status": status,
             "metadata": fields,
-        }
+        } | ({"schema": schema} if schema is not None else {})
         return await run_uninterrupted(self._create(params))
 
     def adopt(self, block: str) -> None:

@@ -119,7 +119,7 @@ async def _reader(call: Call, context: Context, author: BlockAuthor | None) -> P
     if runner is None:
         return None
     name = runner.default_model(context) if author is None else await runner.named(author.id)
-    if name is None:
+    if name is None or name not in runner.models:
         return None
     model = await runner.model(name)
     if model.config is None or not isinstance(model.provider, RemoteProvider):

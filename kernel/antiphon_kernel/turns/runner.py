@@ -21,6 +21,8 @@ from antiphon_kernel.mcp_servers import McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.mentions import mentions
+from antiphon_kernel.turns.agents.agent_turn import AgentTurn
+from antiphon_kernel.turns.agents.agents import Agents
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
 from antiphon_kernel.turns.drift_waking import may_wake, person_wrote
@@ -73,7 +75,7 @@ class Job:
     prompt: str | None = None
     """Block that a turn answers; None of a command."""
     model: str | None = None
-    """Name of the model whose turn it is; None of a command."""
+    """Name of the model or agent whose turn it is; None of a command."""
     session: SessionId | None = None
     """Session of a turn, once its model is known to everybody."""
     waiting: bool = False
@@ -81,7 +83,7 @@ class Job:
     stopping: bool = False
     stopped_by: str | None = None
     """Username of whoever stopped it."""
-    turn: Turn | None = None
+    turn: Turn | AgentTurn | None = None
     """The turn, once its model is known to everybody."""
     task: asyncio.Task[None] = field(init=False)
 
@@ -120,13 +122,15 @@ class TurnRunner:
             seconds=models.config.context.max_turn_seconds,
             instructions=partial(read_project_instructions, kernel.project),
         )
+        self.agents = Agents(kernel, models.config.agents, self._settings)
+        """Those whose names are no models'."""
         self._closed = False
         self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
         self._latest: dict[tuple[ContextId, str], Job] = {}
         self._names: dict[str, str] = {}
-        """Name of the model by its principal's id."""
+        """Name of the model or agent by its principal's id."""
         self.permissions = PermissionDesk(
             kernel, lambda principal: models.permissions(self._names.get(principal, ""))
         )
@@ -182,6 +186,7 @@ class TurnRunner:
         await asyncio.gather(*tasks, return_exceptions=True)
         for work in tuple(self._works):
             work.stop(None)
+        await self.agents.close()
         await self.wait_idle()
         await self.servers.close()
 
@@ -198,6 +203,9 @@ class TurnRunner:
         """Play a turn, or let it go on; whatever it fails with, everybody sees it."""
         model, prompt = work.model or "", work.prompt or ""
         try:
+            if self.is_agent(model):
+                await self._play_agent(work, model, prompt, writer, presence, asker)
+                return
             answering = await self.model(model)
             servers = await self._servers(answering.config)
             principal, context = writer.actor.principal, writer.context
@@ -224,11 +232,33 @@ class TurnRunner:
             return
         role = self._kernel.members.role_of(writer.actor.principal)
         if role.may(Permission.WRITE):
-            if work.turn is not None and work.turn.blocks is not None:
+            if isinstance(work.turn, Turn) and work.turn.blocks is not None:
                 await work.turn.blocks.close_calls()
             await report_failure(writer, prompt, said, kind)
         else:  # it has been made a viewer meanwhile
             await self._refuse(writer.context, prompt, writer.actor.principal, role)
+
+    async def _play_agent(
+        self,
+        work: Job,
+        name: str,
+        prompt: str,
+        writer: BlockWriter,
+        presence: WriterPresence,
+        asker: Asker,
+    ) -> None:
+        session = await self.agents.session(writer.context, name)
+        desk, read = self.permissions, session.files_read
+        turn = AgentTurn(writer, presence, prompt, asker, desk, self._settings, read=read)
+        work.turn = turn
+        presence.write_in(None)
+        try:
+            # Its process has the rights of the kernel's own user.
+            await asker.run(Permission.OWN, partial(session.play, turn))
+        except AskerDismissed as error:
+            said = f"this is a message of {error.asker}, and only an owner has agents work here"
+            doing = "Ended" if error.has_begun else "Not answered"
+            raise TurnFailed(f"{doing}: {said}: ask the owner to ask {name}.") from error
 
     async def model(self, name: str) -> AnsweringModel:
         """Return a model with what is learned about it; its library is imported if need be.
@@ -304,14 +334,27 @@ class TurnRunner:
         await self._register()
         return self._names.get(principal)
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all models and then of the agents, as messages call them."""
+        return [*self.models, *(name for name in self.agents if name not in self.models)]
+
+    def is_agent(self, name: str) -> bool:
+        """Return whether it is an agent that answers to a name."""
+        return name not in self.models and name in self.agents
+
     def default_model(self, context: Context) -> str | None:
-        """Return the model that answers messages which name none; None if there is no model."""
-        chosen = context.document.default_model
-        return chosen if chosen is not None and chosen in self.models else self.models.default
+        """Return the model that answers messages which name none; None if there is no model.
+
+        An agent does only if it was chosen.
+        """
+        chosen = (context.document.default_model, self.models.config.context.default_model)
+        known = (name for name in chosen if name is not None and name in self.names)
+        return next(known, self.models.default)
 
     def _addressed(self, context: Context, text: str) -> list[str]:
-        default = self.default_model(context)
-        named = [model for model in mentions(text) if model in self.models]
+        default, names = self.default_model(context), self.names
+        named = [name for name in mentions(text) if name in names]
         return named or ([default] if default is not None else [])
 
     def works(self, context: Context) -> list[Job]:
@@ -328,7 +371,7 @@ class TurnRunner:
             except AntiphonError as error:
                 _log.error("the call %s cannot be asked about again: %s", one.call, error)
                 continue
-            if model is None or prompt is None:
+            if model is None or prompt is None or self.is_agent(model):
                 await self.permissions.abandon(one)
                 continue
             asked = (one.context, model, prompt, one.asker, one.credential)
@@ -357,9 +400,9 @@ class TurnRunner:
             undecided: calls that wait for people, with which the turn goes on.
 
         Raises:
-            KeyError: if there is no such model.
+            KeyError: if there is no such model or agent.
         """
-        if model not in self.models:
+        if model not in self.names:
             raise KeyError(model)
         before = self._latest.get((context.id, model))
         asker = Asker(self._kernel, sender, Permission.WRITE)
@@ -503,7 +546,7 @@ class TurnRunner:
     def _opened(self, context: Context) -> None:
         if context.is_partial or self._closed:
             return
-        if (model := self.default_model(context)) is not None:
+        if (model := self.default_model(context)) is not None and model in self.models:
             name = f"reading {context.label} for {model}"
             task = self._begin(self._read_ahead(context, model), name)
             stop_using = context.users.add()
@@ -519,15 +562,16 @@ class TurnRunner:
         await layout_of(context).prepare(principal.id, is_plain=not definitions)
 
     async def _register(self) -> None:
-        """Make every model known by its name before it has said anything."""
-        for model in self.models:
-            await self.principal(model)
+        """Make every model and agent known by its name before it has said anything."""
+        for name in self.names:
+            await self.principal(name)
 
     async def principal(self, model: str) -> Principal:
-        """The principal that a model writes as: never a person who has the same name."""
+        """The principal that a model or agent writes as: never a person who has the same name."""
+        kind = PrincipalKind.AGENT if self.is_agent(model) else PrincipalKind.MODEL
         for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
-            principal = await self._kernel.principal(name, PrincipalKind.MODEL)
-            if principal.kind is PrincipalKind.MODEL:
+            principal = await self._kernel.principal(name, kind)
+            if principal.kind is kind:
                 self._names[principal.id] = model
                 return principal
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")

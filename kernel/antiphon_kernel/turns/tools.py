@@ -20,6 +20,7 @@ from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.tools.message import fork_branch
 from antiphon_kernel.turns.permission import tool_of
 from antiphon_kernel.turns.runner import Job, runner_of
+from antiphon_kernel.turns.turn import Turn
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import is_drifted
@@ -141,7 +142,7 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     check_role(Role.USER, BlockKind.TEXT, call.actor.principal)
     runner = runner_of(call.kernel)
     context, block = await call.block(params.message)
-    if not runner.models:
+    if not runner.names:
         return RetryResult(
             message_id=block, message_name=context.block_name(block), context_version=context.seq
         )
@@ -222,12 +223,13 @@ async def queue(call: Call, params: QueueParams) -> QueueResult:
 
 
 def _queued(context: Context, work: Job) -> QueuedWork:
+    turn = work.turn if isinstance(work.turn, Turn) else None
     state = WorkState.RUNNING
     if work.stopping:
         state = WorkState.STOPPING
     elif work.waiting:
         state = WorkState.WAITING
-    elif work.turn is not None and work.turn.is_retrying:
+    elif turn is not None and turn.is_retrying:
         state = WorkState.RETRYING
     return QueuedWork(
         username=work.username,
@@ -235,7 +237,7 @@ def _queued(context: Context, work: Job) -> QueuedWork:
         model=work.model,
         message_id=work.prompt,
         message_name=context.block_name(work.prompt) if work.prompt is not None else None,
-        round=work.turn.round + 1 if work.turn is not None else None,
+        round=turn.round + 1 if turn is not None else None,
     )
 
 
@@ -265,7 +267,7 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     """Choose the model that answers messages which name none, for everybody in a context."""
     context = await call.context(params.context, is_partial=True)
     runner, named = runner_of(call.kernel), params.model
-    if named is not None:
+    if named is not None and not runner.is_agent(named):
         runner.models.check_known(named)
     if named is not None and named != context.document.default_model:
         # A value that is left out would not be known to be replaced.
@@ -281,7 +283,11 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
         context_version=context.seq,
         model=model,
         models=list(runner.models),
-        instruction_tokens=await runner.instruction_tokens(context, model) if model else 0,
+        instruction_tokens=(
+            await runner.instruction_tokens(context, model)
+            if model is not None and model in runner.models
+            else 0
+        ),
     )
 
 

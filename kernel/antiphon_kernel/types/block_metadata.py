@@ -31,10 +31,13 @@ QUESTION: Final = "question"
 CALL_SIGNATURE: Final = "call_signature"
 """Of a call: text of the provider's that has to come back with it."""
 
+AGENT_CALL: Final = "agent_call"
+"""Of a call of an agent: its `kind` and `title` as the agent says them, and the `locations` that it
+is about, each with a `path` and perhaps a `line`, from 0."""
 
 CHOICES: Final = "choices"
 """Of a call of an agent that people are asked about: what it offers, in its own words, by the
-decision that chooses it (`once`, `always`, `no`)."""
+decision that chooses it (`once`, `always`, `no`); and the `tool` whose permission decides."""
 
 FILE_REFERENCE: Final = "reference"
 """Of a block of kind file without text: the `context` that the file is, the `version` of it that

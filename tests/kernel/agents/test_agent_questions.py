@@ -58,6 +58,7 @@ async def test_a_person_decides_with_the_options_of_the_agent(open_turn: OpenTur
         "once": "Yes",
         "always": "Yes, and do not ask again",
         "no": "No, tell it what to do",
+        "tool": "file_edit",
     }
     assert (block.permission, block.runs_for, played.stage.text(block)) == (
         *("asked", "amy"),

@@ -23,7 +23,12 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, is_cut_out, stands_for_earlier
+from antiphon_kernel.types.block_metadata import (
+    CHOICES,
+    SUMMARY_TYPE,
+    is_cut_out,
+    stands_for_earlier,
+)
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
@@ -611,6 +616,7 @@ class CellModel:
             is_own=asker == OWN_NAME,
             may_decide=may,
             before=self.before_answer(header.id),
+            choices=header.metadata.get(CHOICES),
         )
         return self.name_keys(question)
 

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
-from acp import ClientSideConnection, RequestError
+from acp import RequestError
+from acp.client.connection import ClientSideConnection
 from acp.interfaces import Client
 from acp.schema import SessionNotification
 from pydantic import ValidationError
@@ -20,14 +21,15 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LINE_BYTES: Final = 16_000_000
-"""The longest line that an agent may send."""
-
 _UPDATE: Final = "session/update"
 
 
 class AgentFailed(Exception):
     """The agent cannot be talked to any more; the message goes on from its name."""
+
+
+class AgentRefused(AgentFailed):
+    """The agent has refused a request, and can be talked to."""
 
 
 class _Lines:
@@ -56,7 +58,7 @@ class _Lines:
                 await self._connection.take_update(message.get("params"))
             else:
                 return message
-        self._connection.ended()
+        await self._process.end()
         return None
 
     async def close(self) -> None:
@@ -106,15 +108,15 @@ class AgentConnection:
         process: AgentProcess,
         client: object,
         updated: Callable[[SessionNotification], Awaitable[None]],
-        line_bytes: int = LINE_BYTES,
+        line_bytes: int,
     ) -> None:
         """
         Args:
             client: answers the requests of the agent; what it has no method for is refused.
             updated: takes the updates of sessions, one after the other.
+            line_bytes: the longest line that the agent may send.
         """
         self._process, self._updated = process, updated
-        self.has_ended = asyncio.Event()
         self._lines = _Lines(self, process, line_bytes)
         self.agent = ClientSideConnection(cast(Client, client), self._lines)
 
@@ -127,42 +129,42 @@ class AgentConnection:
             return
         await self._updated(update)
 
-    def ended(self) -> None:
-        """Note that nothing more comes."""
-        self.has_ended.set()
+    @property
+    def has_ended(self) -> bool:
+        """Return whether its process has ended, or is being ended."""
+        return self._process.has_ended
 
-    async def answered(self, request: Awaitable[T], silence: float) -> T:
+    async def answered(self, request: Awaitable[T], silence: float | None = None) -> T:
         """Return the answer to a request.
 
         Args:
             silence: seconds without a word of the agent after which it has failed.
 
         Raises:
-            AgentFailed: if it has failed, has ended, or refuses.
+            AgentRefused: if it refuses.
+            AgentFailed: if it has failed or ended.
         """
         loop, asked = asyncio.get_running_loop(), asyncio.ensure_future(request)
         began = loop.time()
         try:
-            while not asked.done():
+            while silence is not None and not asked.done():
                 left = max(self._process.heard_at, began) + silence - loop.time()
                 if left <= 0:
                     raise AgentFailed(f"has said nothing for {silence:g} s")
                 await asyncio.wait({asked}, timeout=left)
-            return asked.result()
+            return await asked
         except RequestError as error:
-            raise AgentFailed(f"refuses: {error}{_details(error)}") from error
+            raise AgentRefused(f"refuses: {error}{_details(error)}") from error
         except ValidationError as error:
             said = f"has answered what the protocol does not have: {error.title}"
             raise AgentFailed(said) from error
         except ConnectionError as error:
-            await self._process.end()
             raise AgentFailed(self._lines.problem or self._process.how_it_ended()) from error
         finally:
             asked.cancel()
 
     async def close(self) -> None:
         """End the process and everything that waits for it."""
-        self.has_ended.set()
         await self.agent.close()
         await self._process.end()
 

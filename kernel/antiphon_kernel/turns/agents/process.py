@@ -62,6 +62,8 @@ class AgentProcess:
             data = reading.result() if reading.done() else b""
         finally:
             reading.cancel()
+        if not data:
+            await asyncio.wait({self._exited}, timeout=LINGER_SECONDS)
         self.heard_at = asyncio.get_running_loop().time()
         return data
 
@@ -71,6 +73,11 @@ class AgentProcess:
         with suppress(ConnectionError):
             self._process.stdin.write(data)
             await self._process.stdin.drain()
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether it has ended, or is being ended."""
+        return self._ending is not None or self._exited.done()
 
     async def end(self) -> None:
         """End it, politely and then not; it is gone when this returns."""
@@ -108,9 +115,11 @@ class AgentProcess:
             self._last_errors = (self._last_errors + data)[-_LAST_BYTES:]
             try:
                 handle = os.open(self._log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                with open(handle, "ab") as log:
-                    log.write(data)
-                    is_full = log.tell() > LOG_BYTES
+                try:
+                    os.write(handle, data)
+                    is_full = os.fstat(handle).st_size > LOG_BYTES
+                finally:
+                    os.close(handle)
                 if is_full:
                     self._log_file.replace(self._log_file.with_suffix(".log.1"))
             except OSError as error:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from antiphon_kernel.document.header import json_object
+from antiphon_kernel.files.open_file import AnnouncedWrite
 from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
 from antiphon_kernel.turns.block_writer import SHELL, begin_call
 from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.turns.turn import one_line
-from antiphon_kernel.types.block_metadata import CHOICES
+from antiphon_kernel.types.block_metadata import AGENT_CALL, CHOICES
 from antiphon_kernel.types.enums import CallPermission
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.json_validation import replace_half_characters
 
 if TYPE_CHECKING:
     from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
@@ -48,13 +51,20 @@ async def ask(
     choices: dict[CallPermission, PermissionOption] = {}
     for option in sorted(options, key=lambda one: one.kind == "reject_always"):
         choices.setdefault(_KINDS[option.kind], option)
-    tool = _TOOLS.get(tool_call.kind or "other", tool_call.kind or "other")
-    paths, is_denied = await _paths(turn, tool_call)
-    command = _command(tool_call)
-    arguments: dict[str, Any] = {"title": tool_call.title or tool}
-    if tool == SHELL and command is not None:
-        arguments["command"] = command
     block = turn.calls.get(tool_call.tool_call_id)
+    header = writer.context.document.header(block) if block is not None else None
+    about = header.metadata.get(AGENT_CALL, {}) if header is not None else {}
+    kind = str(tool_call.kind or about.get("kind") or "other")
+    tool = _TOOLS.get(kind, kind)
+    paths, is_denied = await _paths(turn, tool_call, about)
+    raw = tool_call.raw_input or (json_object(header.input or "{}") if header is not None else {})
+    command = raw.get("command") if isinstance(raw, dict) else None
+    for change in tool_call.content or ():
+        if change.type == "diff" and paths:
+            await _announce(turn, change.path, change.old_text or "", change.new_text)
+    arguments: dict[str, Any] = {"title": tool_call.title or about.get("title") or tool}
+    if tool == SHELL and isinstance(command, str):
+        arguments["command"] = command
     request = PermissionRequest(
         *(writer.context, block or "", writer.actor.principal.id, tool, arguments),
         turn.asker,
@@ -73,6 +83,7 @@ async def ask(
             block = await begin_call(writer, turn.prompt, call_id, tool, title, 0)
             turn.calls[tool_call.tool_call_id] = request.call_block = block
         said = {_DECISIONS[key]: one_line(one.name) for key, one in choices.items()}
+        said["tool"] = tool
         writer.describe(block, metadata={CHOICES: said})
         refusal = await desk.decide(request)
         decided = writer.context.document.header(block).permission
@@ -81,19 +92,25 @@ async def ask(
         )
         if refusal is None:
             turn.permitted.update((EDIT, path) for path in paths)
-            if command is not None:
+            if isinstance(command, str):
                 turn.permitted.add((SHELL, command))
     if chosen is None:
         return DeniedOutcome(outcome="cancelled")
     return AllowedOutcome(outcome="selected", option_id=chosen.option_id)
 
 
-async def _paths(turn: AgentTurn, tool_call: ToolCallUpdate) -> tuple[list[str], bool]:
+async def _paths(
+    turn: AgentTurn, tool_call: ToolCallUpdate, about: Mapping[str, Any]
+) -> tuple[list[str], bool]:
     """Return the files of the project that a call names, and whether one is denied to agents.
 
     None are returned if it names others, too: rules for files say nothing of those.
+
+    Args:
+        about: what its block says of it.
     """
-    named = [one.path for one in tool_call.locations or ()]
+    named = [str(one["path"]) for one in about.get("locations", ())]
+    named += [one.path for one in tool_call.locations or ()]
     named += [one.path for one in tool_call.content or () if one.type == "diff"]
     kernel, principal = turn.writer.kernel, turn.writer.actor.principal
     paths: list[str] = []
@@ -108,7 +125,11 @@ async def _paths(turn: AgentTurn, tool_call: ToolCallUpdate) -> tuple[list[str],
     return paths, False
 
 
-def _command(tool_call: ToolCallUpdate) -> str | None:
-    """Return the command that a call says it runs."""
-    command = tool_call.raw_input.get("command") if isinstance(tool_call.raw_input, dict) else None
-    return command if isinstance(command, str) and command.strip() else None
+async def _announce(turn: AgentTurn, path: str, old: str, new: str) -> None:
+    """Let an open file know what the agent may write to disk by itself, once it is allowed to."""
+    kernel = turn.writer.kernel
+    found = await kernel.files.find(path)
+    if kernel.files.is_known(found.shown):
+        file = await kernel.files.open(found.shown)
+        old, new = (replace_half_characters(one.replace("\r\n", "\n")) for one in (old, new))
+        file.announced = AnnouncedWrite(old, new, turn.writer.actor)

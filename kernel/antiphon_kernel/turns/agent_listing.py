@@ -1,0 +1,209 @@
+"""`agent.list` and `agent.set`: the agents of a kernel, and what they offer in a context."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.turns.runner import runner_of
+from antiphon_kernel.types.errors import invalid_params
+from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.roles import AccessRole, Permission
+
+if TYPE_CHECKING:
+    from antiphon_kernel.turns.agents.session import AgentSession
+
+
+class AgentListParams(Params):
+    """A context."""
+
+    context: str | None = None
+    """Label or id; what agents offer and use is said of their sessions in it."""
+
+
+class AgentMode(Result):
+    """One of the modes of an agent, in its own words."""
+
+    id: str
+    name: str
+
+
+class OptionChoice(Result):
+    """One value that an option may have."""
+
+    value: str | bool
+    name: str
+
+
+class AgentOption(Result):
+    """An option of an agent's session, in its own words."""
+
+    id: str
+    name: str
+    category: str | None = None
+    """What it is about, such as `mode` or `model`, as far as the agent says so."""
+    value: str | bool
+    choices: list[OptionChoice]
+    """Values that it may have."""
+
+
+class AgentCommand(Result):
+    """A command that a message to an agent may begin with, after a slash."""
+
+    name: str
+    description: str
+
+
+class AgentUsage(Result):
+    """What an agent says of its use."""
+
+    used: int
+    """Tokens in its window."""
+    size: int
+    """Tokens that its window has room for."""
+    cost: float | None = None
+    """Price of its whole session."""
+    currency: str | None = None
+
+
+class AgentInfo(Result):
+    """One agent; modes and what follows them are of its session in the context."""
+
+    name: str
+    """Name in messages, after `@`."""
+    username: str
+    """Name that it writes under."""
+    command: list[str] | None = None
+    """Program and arguments; for owners."""
+    found: bool
+    """It is a known one that was found on PATH, and is not configured."""
+    state: Literal["idle", "waiting", "working"]
+    """Whether a turn of it is queued or played in the context."""
+    mode: str | None = None
+    """Id of its mode."""
+    modes: list[AgentMode]
+    """Modes that it can be in."""
+    options: list[AgentOption]
+    commands: list[AgentCommand]
+    usage: AgentUsage | None = None
+
+
+class AgentListResult(Result):
+    """Agents of the kernel, in order."""
+
+    agents: list[AgentInfo]
+    """Those that are configured, then those that were found."""
+
+
+@tool("agent.list", needs=Permission.READ, errors=REFERENCES[1:])
+async def list_agents(call: Call, params: AgentListParams) -> AgentListResult:
+    """List the agents that can be asked here over ACP, and what they have said of themselves.
+
+    Of an agent that has had no turn in the context nothing more is known than its command.
+    """
+    context = await call.context(params.context, is_partial=True)
+    agents = runner_of(call.kernel).agents
+    return AgentListResult(agents=[await _info(call, context, name) for name in agents])
+
+
+class AgentSetParams(Params):
+    """An agent in a context, and what it is to change."""
+
+    context: str | None = None
+    """Label or id."""
+    agent: str
+    """Name of the agent."""
+    mode: str | None = None
+    """Id of the mode that it is to be in."""
+    option: str | None = None
+    """Instead: id of an option."""
+    value: str | bool | None = Field(default=None)
+    """Value that the option is to have."""
+
+
+@tool("agent.set", needs=Permission.OWN, errors=REFERENCES[1:])
+async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
+    """Change the mode or an option of an agent's session in a context.
+
+    Only owners may: a mode can let it work without asking.
+    """
+    context = await call.context(params.context, is_partial=True)
+    agents = runner_of(call.kernel).agents
+    if params.agent not in agents:
+        raise invalid_params(
+            f"There is no agent {quote(params.agent)}; there are: {join_names(agents) or 'none'}.",
+            field="agent",
+        )
+    session = agents.find(context, params.agent)
+    if session is None:
+        raise invalid_params(
+            f"{params.agent} has had no turn here: it starts with the first message to it.",
+            field="agent",
+        )
+    if params.mode is not None and params.option is None:
+        await session.set_mode(params.mode)
+    elif params.mode is None and params.option is not None and params.value is not None:
+        await session.set_option(params.option, params.value)
+    else:
+        raise invalid_params("Give either mode, or option with value.", field="mode")
+    return await _info(call, context, params.agent)
+
+
+async def _info(call: Call, context: Context, name: str) -> AgentInfo:
+    runner = runner_of(call.kernel)
+    config, works = runner.agents[name], [one for one in runner.works(context) if one.model == name]
+    session = runner.agents.find(context, name)
+    has_begun = any(not one.waiting for one in works)
+    return AgentInfo(
+        name=name,
+        username=(await runner.principal(name)).username,
+        command=list(config.command) if call.role is AccessRole.OWNER else None,
+        found=config.is_found,
+        state="working" if has_begun else "waiting" if works else "idle",
+        **(_said(session) if session is not None else {"modes": [], "options": [], "commands": []}),
+    )
+
+
+def _said(session: AgentSession) -> dict[str, Any]:
+    """Return what an agent has said of its session."""
+    modes, usage = session.modes, session.usage
+    cost = usage.cost if usage is not None else None
+    return {
+        "mode": modes.current_mode_id if modes is not None else None,
+        "modes": [
+            AgentMode(id=one.id, name=one.name)
+            for one in (modes.available_modes if modes is not None else ())
+        ],
+        "options": [
+            AgentOption(
+                id=one.id,
+                name=one.name,
+                category=one.category if isinstance(one.category, str) else None,
+                value=one.current_value,
+                choices=_choices(one),
+            )
+            for one in session.config_options
+        ],
+        "commands": [
+            AgentCommand(name=one.name, description=one.description) for one in session.commands
+        ],
+        "usage": None
+        if usage is None
+        else AgentUsage(
+            used=usage.used,
+            size=usage.size,
+            cost=cost.amount if cost is not None else None,
+            currency=cost.currency if cost is not None else None,
+        ),
+    }
+
+
+def _choices(option: Any) -> list[OptionChoice]:
+    if option.type == "boolean":
+        return [OptionChoice(value=True, name="on"), OptionChoice(value=False, name="off")]
+    groups = [getattr(one, "options", None) or [one] for one in option.options]
+    return [OptionChoice(value=one.value, name=one.name) for group in groups for one in group]

@@ -1,0 +1,307 @@
+"""Session of an agent in a context: its process, what it has seen, and the turns that it plays."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from importlib.metadata import version
+from typing import Any, Final
+
+from acp import PROTOCOL_VERSION
+from acp.schema import (
+    AvailableCommand,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    ConfigOptionUpdate,
+    CurrentModeUpdate,
+    FileSystemCapabilities,
+    Implementation,
+    InitializeResponse,
+    PromptCapabilities,
+    PromptResponse,
+    SessionModeState,
+    SessionNotification,
+    UsageUpdate,
+)
+
+from antiphon_kernel.config.agents import AgentConfig
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.turns.agents.agent_turn import AgentTurn
+from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
+from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
+from antiphon_kernel.turns.agents.process import AgentProcess
+from antiphon_kernel.turns.agents.prompt_text import Look, read_prompt
+from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
+from antiphon_kernel.types.errors import invalid_params
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.uninterruptible import run_uninterrupted
+
+_log = logging.getLogger(__name__)
+
+_CAPABILITIES: Final = ClientCapabilities(
+    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
+)
+
+_STOP_SHARE: Final = 3
+"""An agent that goes on talking after it was stopped has so many times as long as a silent one."""
+
+
+class AgentSession:
+    """One agent in one context; its process runs from its first turn on."""
+
+    def __init__(
+        self, kernel: Kernel, context: Context, config: AgentConfig, settings: TurnSettings
+    ) -> None:
+        self.modes: SessionModeState | None = None
+        """Modes of the agent, and the one that it is in."""
+        self.config_options: list[Any] = []
+        """Options of the session with their values."""
+        self.commands: list[AvailableCommand] = []
+        """Commands that a message to it may begin with, after a slash."""
+        self.usage: UsageUpdate | None = None
+        """How full its window is, and what it has cost."""
+        self.changed = Signal[()]()
+        """One of these has changed."""
+        self.files_read: dict[str, str] = {}
+        """Texts of files as the agent has last read or written them."""
+        self._kernel, self._row, self._config = kernel, context.row, config
+        self._settings = settings
+        self.log = kernel.data / f"agent-{config.name}.log"
+        self._connection: AgentConnection | None = None
+        self._id = ""
+        self._seen = Look()
+        self._can: PromptCapabilities = PromptCapabilities()
+        self._played: PlayedTurn | None = None
+
+    # Turns
+
+    async def play(self, turn: AgentTurn) -> None:
+        """Play a turn to its end.
+
+        When cancelled, the agent is told so, and is waited for; one that says nothing is killed.
+
+        Raises:
+            TurnFailed: if the agent has failed, or has ended the turn without an answer.
+        """
+        try:
+            connection = self._connection
+            if connection is None or connection.has_ended:
+                connection = await self._connect()
+            parts, seen = await read_prompt(turn, self._seen, self._can)
+            played = self._played = PlayedTurn(turn)
+            try:
+                prompt = connection.agent.prompt(session_id=self._id, prompt=list(parts))
+                response = await self._response(connection, played, prompt)
+                await self._look(seen)
+                await played.updates.end(response.stop_reason, response.usage)
+            finally:
+                self._played = None
+                await run_uninterrupted(played.close())
+        except AgentFailed as error:
+            if not isinstance(error, AgentRefused):
+                await self.close()
+            raise TurnFailed(self._explained(error)) from error
+
+    async def _response(
+        self, connection: AgentConnection, played: PlayedTurn, prompt: Awaitable[PromptResponse]
+    ) -> PromptResponse:
+        """Return how the agent has ended a turn."""
+        answered = asyncio.ensure_future(connection.answered(prompt))
+        # When it is stopped, nobody may ask any more how it has ended.
+        answered.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            either: set[asyncio.Future[Any]] = {answered, played.failure}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if played.failure.done():
+                await self._stop(connection, played, answered)
+                played.failure.result()
+            return await answered
+        except asyncio.CancelledError:
+            await run_uninterrupted(self._stop(connection, played, answered))
+            raise
+
+    async def _stop(
+        self,
+        connection: AgentConnection,
+        played: PlayedTurn,
+        answered: asyncio.Future[PromptResponse],
+    ) -> None:
+        """Tell the agent to stop, and wait until it has; end one that does not."""
+        played.stop()
+        seconds = self._settings.agent_stop_seconds
+
+        async def stop() -> None:
+            await connection.agent.cancel(session_id=self._id)
+            await answered
+
+        try:
+            async with asyncio.timeout(_STOP_SHARE * seconds):
+                await connection.answered(stop(), seconds)
+        except AgentRefused as error:
+            _log.info("%s has been stopped: %s", self._config.name, error)
+        except (AgentFailed, TimeoutError) as error:
+            if not connection.has_ended:
+                _log.warning("%s is killed, since it does not stop: %s", self._config.name, error)
+                await self.close()
+
+    async def _look(self, seen: Look) -> None:
+        """Note what the agent has seen."""
+        self._seen = seen
+        name = self._config.name
+        await self._kernel.journal.write_agent_session(self._row, name, self._id, seen.version)
+
+    # Beginning and end
+
+    async def _connect(self) -> AgentConnection:
+        """Start the process, and begin its session or go on with it."""
+        await self.close()
+        project, seconds = self._kernel.project, self._settings.agent_silence_seconds
+        try:
+            process = await AgentProcess.start(self._config, project, self.log)
+        except (OSError, ValueError) as error:
+            raise AgentFailed(f"cannot be started: {error}") from error
+        client = AgentClient(lambda session: self._played if session == self._id else None)
+        connection = AgentConnection(
+            process, client, self._updated, self._settings.agent_line_bytes
+        )
+        try:
+            about = connection.agent.initialize(
+                protocol_version=PROTOCOL_VERSION,
+                client_capabilities=_CAPABILITIES,
+                client_info=Implementation(name="antiphon", version=version("antiphon")),
+            )
+            said = await connection.answered(about, seconds)
+            if said.protocol_version != PROTOCOL_VERSION:
+                found = f"version {said.protocol_version} of the protocol"
+                raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}")
+            capabilities = said.agent_capabilities
+            prompts = capabilities.prompt_capabilities if capabilities is not None else None
+            self._can = prompts or PromptCapabilities()
+            try:
+                await self._open(connection, said)
+            except AgentRefused as error:
+                if methods := [one.description or one.name for one in said.auth_methods or ()]:
+                    ways = "; ".join(methods)
+                    raise AgentRefused(f"{error}. It may have to be logged in: {ways}") from error
+                raise
+        except BaseException:
+            await run_uninterrupted(connection.close())
+            raise
+        self._connection = connection
+        return connection
+
+    async def _open(self, connection: AgentConnection, said: InitializeResponse) -> None:
+        """Go on with the stored session, if there is one and the agent can; else begin one."""
+        agent, seconds = connection.agent, self._settings.agent_silence_seconds
+        folder = str(self._config.cwd or self._kernel.project)
+        stored = await self._kernel.journal.agent_session(self._row, self._config.name)
+        capabilities = said.agent_capabilities
+        sessions = capabilities.session_capabilities if capabilities is not None else None
+        opened: Any = None
+        if stored is not None:
+            session, seq = stored
+            try:
+                if sessions is not None and sessions.resume is not None:
+                    request: Awaitable[Any] = agent.resume_session(session_id=session, cwd=folder)
+                    opened = await connection.answered(request, seconds)
+                elif capabilities is not None and capabilities.load_session:
+                    request = agent.load_session(session_id=session, cwd=folder)
+                    opened = await connection.answered(request, seconds)
+            except AgentRefused as error:
+                _log.info("%s begins a new session: %s", self._config.name, error)
+            if opened is not None:
+                is_known = self._id == session and self._seen.version == seq
+                self._id = session
+                self._seen = self._seen if is_known else Look(seq)
+        if opened is None:
+            request = agent.new_session(cwd=folder, mcp_servers=[])
+            opened = await connection.answered(request, seconds)
+            self._id = opened.session_id
+            self.files_read.clear()
+            await self._look(Look())
+        self.modes = opened.modes
+        self.config_options = list(opened.config_options or ())
+        self.changed.notify()
+
+    async def close(self) -> None:
+        """End the process, if one runs; the session goes on with the next turn."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await run_uninterrupted(connection.close())
+
+    def _explained(self, error: AgentFailed) -> str:
+        """Return what people are told of a failure, and what they can do."""
+        command = " ".join(self._config.command)
+        said = str(error).rstrip(".")
+        if "\n" in said:
+            said, last = said.split("\n", 1)
+            return f"{self._config.name} {said}\n{last}\nAll of it is in {self.log}."
+        return (
+            f"{self._config.name} {said}. See that its command is installed and runs"
+            f" ({quote(command)}), and look at {self.log}."
+        )
+
+    # What the agent says of the session
+
+    async def _updated(self, notification: SessionNotification) -> None:
+        update = notification.update
+        if notification.session_id != self._id:
+            return
+        match update:
+            case AvailableCommandsUpdate():
+                self.commands = list(update.available_commands)
+            case CurrentModeUpdate():
+                if self.modes is not None:
+                    self.modes.current_mode_id = update.current_mode_id
+            case ConfigOptionUpdate():
+                self.config_options = list(update.config_options)
+            case UsageUpdate():
+                self.usage = update
+            case _:
+                if self._played is not None:
+                    await self._played.take(update)
+                return
+        self.changed.notify()
+
+    # What people choose
+
+    async def set_mode(self, mode: str) -> None:
+        """Let the agent work in another of its modes.
+
+        Raises:
+            AntiphonError: invalid_params, if it refuses, or does not run.
+        """
+        await self._choose(lambda agent: agent.set_session_mode(session_id=self._id, mode_id=mode))
+        if self.modes is not None:
+            self.modes.current_mode_id = mode
+        self.changed.notify()
+
+    async def set_option(self, option: str, value: str | bool) -> None:
+        """Give an option of the session another value.
+
+        Raises:
+            AntiphonError: invalid_params, if it refuses, or does not run.
+        """
+        said = await self._choose(
+            lambda agent: agent.set_config_option(
+                config_id=option, session_id=self._id, value=value
+            )
+        )
+        self.config_options = list(said.config_options)
+        self.changed.notify()
+
+    async def _choose(self, request: Any) -> Any:
+        connection = self._connection
+        if connection is None or connection.has_ended:
+            raise invalid_params(
+                f"{self._config.name} does not run here: it starts with the first message to it.",
+                field="agent",
+            )
+        try:
+            seconds = self._settings.agent_silence_seconds
+            return await connection.answered(request(connection.agent), seconds)
+        except AgentFailed as error:
+            raise invalid_params(f"{self._config.name} {error}.", field="agent") from error
