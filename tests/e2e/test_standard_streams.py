@@ -73,6 +73,7 @@ READING = {
 """Calls that read standard input."""
 
 NOT_HERE = {
+    "acp": "prints lines of a protocol only",
     "demo": "opens the app",
     "join": "opens the app",
     "serve": "prints addresses only",

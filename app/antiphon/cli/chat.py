@@ -1,8 +1,11 @@
-"""`antiphon tail`, `send` and `run`: reading along and having a say without the app."""
+"""`antiphon tail`, `send`, `run` and `acp`: reading along and having a say without the app."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,14 +16,17 @@ from antiphon.cli.kernel_option import (
     KernelTarget,
     call_kernel,
     kernel_options,
+    own_kernel,
     print_result,
     run_with_kernel,
 )
 from antiphon.cli.signals import default_sigint
+from antiphon.cli.signals import run as run_loop
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
+    from antiphon_kernel.client.address import Locate
     from antiphon_kernel.client.tool_client import ToolClient
 
 STOP_SECONDS: Final = 60.0
@@ -143,7 +149,8 @@ def run(
     """Send PROMPT to a model and print its answer; without PROMPT, what standard input says.
 
     Tools run with your rights. A call that a person would be asked about is refused unless --allow
-    names its tool; of agents that is shell, file_edit, or the kind of the call. Ctrl+C stops the turn; what was written stays in the context.
+    names its tool; of agents that is shell, file_edit, or the kind of the call. Ctrl+C stops the
+    turn; what was written stays in the context.
 
     Exit codes: 0 done, 1 the turn failed or the kernel refused, 2 wrong arguments, 3 no kernel
     could be reached or started, 6 a call needed a permission that nobody gave, 7 a limit or budget
@@ -177,6 +184,37 @@ def run(
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     sys.exit(code)
+
+
+@click.command()
+@kernel_options
+def acp(kernel: KernelTarget) -> None:
+    """Let an editor talk to contexts by the Agent Client Protocol, on standard input and output.
+
+    An editor starts it, and says which project it is about; a kernel is started there if none runs.
+    --data or --url names another one.
+
+    Exit codes: 0 the editor has gone, 1 it failed, 2 wrong arguments.
+    """
+    if find_spec("acp") is None:
+        raise CommandError(
+            "editors are talked to by a library that is not installed:"
+            " pip install 'antiphon[agents]'."
+        )
+    if sys.stdin.isatty():
+        raise CommandError("this is for editors to start, see docs/agents.md.", ExitCode.USAGE)
+    with default_sigint():
+        from antiphon.acp_agent.agent import serve
+        from antiphon.locations import data_folder
+
+    params = click.get_current_context().params
+    is_chosen = params["data"] is not None or params["url"] is not None
+
+    def find(project: Path) -> Locate:
+        return (kernel if is_chosen else own_kernel(data_folder(project))).find()
+
+    with suppress(KeyboardInterrupt):
+        run_loop(lambda: serve(find))
 
 
 def _read_message(command: str) -> str:

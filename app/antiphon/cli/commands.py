@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,7 +176,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
 
 for _command in (
-    *(chat.tail, chat.send, chat.run, inspect.models, keeping.export, keeping.import_),
+    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, keeping.export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.doctor),
     *(keeping.log, keeping.trust, invite, share, drift),
@@ -369,6 +370,36 @@ def call(
         sys.stdout.buffer.flush()
 
     run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name, as_kind=as_kind, once=not jsonl)
+
+
+@antiphon.command()
+@DATA
+@_as_name
+@AS_KIND
+def mcp(data: Path | None, as_name: str | None, as_kind: str | None) -> None:
+    """Let an agent outside read and edit: an MCP server on standard input and output.
+
+    Agents start it, for example after `claude mcp add antiphon -- antiphon mcp`. It passes on what
+    they say to the kernel of the project, started if none runs, where a program has the name that
+    it gives itself, unless --as names another. It ends with its input.
+    """
+    if find_spec("mcp") is None:
+        raise CommandError(
+            "MCP needs a library that is not installed: pip install 'antiphon[agents]'."
+        )
+    from antiphon.cli.signals import run
+    from antiphon_kernel.types.errors import AntiphonError
+
+    with default_sigint():
+        from antiphon.cli.mcp_bridge import McpBridge
+
+    given = {"as": as_name, "kind": as_kind}
+    query = {name: value for name, value in given.items() if value is not None}
+    bridge = McpBridge(sys.stdin.buffer, sys.stdout.buffer)
+    try:
+        run(lambda: bridge.run(own_kernel(data).find, query))
+    except AntiphonError as error:
+        raise call_error(error) from error
 
 
 def _print_address(data: Path | None) -> None:

@@ -152,7 +152,7 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 @kernel_options
 def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
-    """List the models and agents that can be asked here, and what is wrong with their configuration.
+    """List the models and agents that can be asked here, and problems of their configuration.
 
     The one marked with * answers messages that name none. Agents are programs that take part over
     ACP: those of config.toml, and known ones on PATH. --check costs what the providers take

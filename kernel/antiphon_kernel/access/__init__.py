@@ -26,6 +26,7 @@ from antiphon_kernel.access.permissions import (
     check_update,
 )
 from antiphon_kernel.access.sessions import (
+    VIA_MCP,
     VIA_SSH,
     VIA_TURN,
     Dismissal,

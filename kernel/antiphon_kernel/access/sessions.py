@@ -23,6 +23,8 @@ from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 VIA_SSH: Final = "ssh"
+VIA_MCP: Final = "mcp"
+"""Within the kernel: of a program that asks over MCP, for as long as it is at work."""
 VIA_TURN: Final = "turn"
 """Within the kernel: of a model in its turn, and of whoever asked for it."""
 

@@ -21,7 +21,7 @@ _MOST: Final = 100
 _Text = Annotated[str, Field(max_length=4_096)]
 
 
-class _Entry(BaseModel):
+class _ServerEntry(BaseModel):
     """An entry of `mcpServers`; what other programs have there beside it is left alone."""
 
     model_config = ConfigDict(strict=True)
@@ -51,7 +51,7 @@ class ProjectServer:
             ValueError: saying what is wrong.
         """
         try:
-            entry = _Entry.model_validate_json(self.content)
+            entry = _ServerEntry.model_validate_json(self.content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"])) or "it"

@@ -6,12 +6,18 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from antiphon_kernel.access import VIA_TURN, Members, ToolPermissions
+from antiphon_kernel.access import VIA_MCP, VIA_TURN, Members, ToolPermissions
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.writer_presence import EditorPresence, WriterPresence
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, ContextKind, Status
+from antiphon_kernel.types.enums import (
+    ANSWERING_KINDS,
+    Activity,
+    CallPermission,
+    ContextKind,
+    Status,
+)
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
 
@@ -48,7 +54,7 @@ class BlockOwners:
         self._presences: dict[str, WriterPresence] = {}
         """Of those who write running blocks from outside; a turn has a presence of its own."""
         self._editors: dict[tuple[ContextId, SessionId], EditorPresence] = {}
-        """Of the turns that have edited a file."""
+        """Of the turns that have edited a file, and of programs that have edited anything."""
         self._new_client = new_client
         self._leases: dict[str, float] = {}
         """When the lease of a block ends, by the clock of the event loop."""
@@ -181,8 +187,7 @@ class BlockOwners:
 
         A write into a block with a lease renews that.
         """
-        if context.row.kind is ContextKind.FILE:
-            self._show_editor(context, applied)
+        self._show_editor(context, applied)
         for block in applied.versions.keys() & self._leases.keys():
             status = context.document.header(block).status
             if status in (Status.DONE, Status.ERROR):
@@ -213,9 +218,11 @@ class BlockOwners:
             self._presences[block] = presence
 
     def _show_editor(self, context: Context, applied: Applied) -> None:
-        """Let a turn that has changed a file be present there until it ends."""
+        """Let a turn that has changed a file be present there until it ends; so for a program."""
         actor, key = applied.actor, (context.id, applied.actor.session)
-        is_edit = any(change.texts for change in applied.changes)
-        if actor.via == VIA_TURN and is_edit and key not in self._editors:
-            self._editors[key] = EditorPresence(context, actor, self._new_client())
+        is_turn = actor.via == VIA_TURN and context.row.kind is ContextKind.FILE
+        is_edit = any(change.texts or change.added for change in applied.changes)
+        if (is_turn or actor.via == VIA_MCP) and is_edit and key not in self._editors:
+            activity = Activity.STREAMING if is_turn else Activity.IDLE
+            self._editors[key] = EditorPresence(context, actor, self._new_client(), activity)
             self._editors[key].follow(applied)

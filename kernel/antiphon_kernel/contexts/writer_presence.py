@@ -68,20 +68,27 @@ class WriterPresence:
 
 
 class EditorPresence:
-    """The presence of a turn in a file: its cursor is where it has edited last."""
+    """The presence of a turn or a program in a text: its cursor is where it has edited last."""
 
-    def __init__(self, context: Context, actor: Actor, client: int) -> None:
+    def __init__(self, context: Context, actor: Actor, client: int, activity: Activity) -> None:
         self._context, self._actor, self._client = context, actor, client
-        self._state = replace(_present(context, actor), activity=Activity.STREAMING)
+        self._state = replace(_present(context, actor), activity=activity)
         self._stops = [context.applied.listen(self.follow), context.committed.listen(self._show)]
 
     def follow(self, applied: Applied) -> None:
         """Go to what the turn has changed, or on with the text that others change."""
+        is_own = applied.actor is self._actor
+        for block in (one for change in applied.changes for one in change.added if is_own):
+            cursor = len(self._context.document.text(block))
+            self._state = replace(self._state, block=block, cursor=cursor)
         for text in (one for change in applied.changes for one in change.texts):
             for splice in text.splices:
-                cursor = splice.offset + len(splice.inserted)
-                if applied.actor is not self._actor:
+                if is_own:
+                    cursor = splice.offset + len(splice.inserted)
+                elif text.block == self._state.block:
                     cursor = shift_offset(self._state.cursor or 0, splice, stick="right")
+                else:
+                    continue
                 self._state = replace(self._state, block=text.block, cursor=cursor)
 
     def leave(self) -> None:

@@ -369,6 +369,8 @@ class Announcement:
     """Further blocks that others have changed."""
     files: tuple[str, ...] = ()
     """Changes of files that the context refers to, since it does: path and difference."""
+    missing: tuple[str, ...] = ()
+    """Servers whose tools are not there, with the reason."""
 
 
 def announcement_text(announced: Announcement) -> str:
@@ -386,6 +388,7 @@ def announcement_text(announced: Announcement) -> str:
         if announced.unlisted:
             lines.append(f"- and {announced.unlisted} more blocks")
     lines += [f"[FILE CHANGED] {one}" for one in announced.files]
+    lines += [f"[TOOLS MISSING] {one}" for one in announced.missing]
     return "\n".join(lines)
 
 

@@ -3,11 +3,14 @@
 The library is imported when the first of them is connected to.
 """
 
+from antiphon_kernel.mcp_servers.elicitation import Action, Elicitation, ElicitationAnswer
+from antiphon_kernel.mcp_servers.json_schema import check_value
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
+from antiphon_kernel.mcp_servers.server_tools import McpTool
 from antiphon_kernel.mcp_servers.servers import (
     McpServer,
     McpServerFailed,
     McpServers,
     ServerState,
 )
-from antiphon_kernel.mcp_servers.server_tools import McpTool
+from antiphon_kernel.mcp_servers.tool_results import ResultFile, read_result

@@ -15,6 +15,7 @@ import httpx2
 from mcp.client import Client, ClientRequestContext, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolResult,
@@ -24,19 +25,18 @@ from mcp_types import (
     ErrorData,
     Implementation,
     ListRootsResult,
-    Root,
     Tool,
     ToolListChangedNotification,
 )
 
-from antiphon_kernel.mcp_servers.elicitation import Answer, Elicitation
+from antiphon_kernel.mcp_servers.elicitation import Elicitation, ElicitationAnswer
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
 from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, ErrorLog, stdio_streams
 
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+Progress = ProgressFnT
 
-Ask = Callable[[Elicitation], Awaitable[Answer]]
+Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 """Asks people on behalf of a call."""
 
 _LISTEN_AGAIN: Final = 5.0

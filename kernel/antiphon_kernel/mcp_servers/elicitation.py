@@ -1,10 +1,12 @@
-"""What servers ask people in the middle of a call: a form with flat fields, or an address."""
+"""Questions of servers to people in the middle of a call: a form, or an address."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from antiphon_kernel.mcp_servers.json_schema import check_schema, check_value
 
 Action = Literal["accept", "decline", "cancel"]
 
@@ -15,8 +17,8 @@ _TYPES: Final = ("string", "number", "integer", "boolean", "array")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a person has answered."""
+class ElicitationAnswer:
+    """The answer of a person."""
 
     action: Action
     content: dict[str, Any] | None = None
@@ -46,25 +48,14 @@ class Elicitation:
 
     def check(self, content: Mapping[str, Any]) -> None:
         """Raises ValueError, saying what is wrong, unless the schema takes what was answered."""
-        from jsonschema import SchemaError
-        from jsonschema.exceptions import best_match
-        from jsonschema.validators import validator_for
-
         if self.url is not None:
             if content:
                 raise ValueError("an address takes no content")
             return
-        kind = validator_for(self.schema)
-        try:
-            kind.check_schema(self.schema)
-        except SchemaError as error:
-            raise ValueError(f"the server's own schema is wrong: {error.message}") from error
+        check_schema(self.schema)
         if unknown := content.keys() - self.schema.get("properties", {}).keys():
-            raise ValueError(f"there is no field {sorted(unknown)[0]}")
-        error = best_match(kind(self.schema).iter_errors(dict(content)))
-        if error is not None:
-            where = ".".join(map(str, error.absolute_path))
-            raise ValueError(f"{where}: {error.message}" if where else error.message)
+            raise ValueError(f"there is no field {min(unknown)}")
+        check_value(self.schema, content)
 
 
 def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> dict[str, Any]:

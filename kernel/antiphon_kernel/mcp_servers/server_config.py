@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 SECONDS: Final = 60.0
 """Time that a tool has for its answer, and between two pieces of news of it."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_NAME: Final = re.compile(r"(?=.{1,40}\Z)[A-Za-z0-9]+([_-][A-Za-z0-9]+)*")
 
 VARIABLE_IN_TEXT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 """`${NAME}` or `${NAME:-value}`, as other programs write it too."""
@@ -38,7 +38,9 @@ class McpServerConfig:
     def __post_init__(self) -> None:
         """Raises ValueError, saying what is wrong."""
         if not _NAME.fullmatch(self.name):
-            raise ValueError("its name has at most 40 letters, digits, - and _")
+            raise ValueError(
+                "its name takes at most 40 letters and digits, and - or _ between them"
+            )
         if bool(self.command) == bool(self.url):
             raise ValueError("expected either a command or a url")
 

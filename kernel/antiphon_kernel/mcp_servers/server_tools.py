@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from antiphon_kernel.mcp_servers.json_schema import check_schema
+
 if TYPE_CHECKING:
     from mcp_types import Tool
 
@@ -24,7 +26,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _PARAMETER: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 _KEPT: Final = ("properties", "required", "$defs", "definitions", "additionalProperties")
-"""What services take beside its type in the schema of a tool's arguments."""
+"""Keywords that services take, beside its type, in the schema of a tool's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +58,17 @@ def read_tool(server: str, identity: str, tool: Tool) -> McpTool:
     Raises:
         ValueError: if models cannot be told of it, saying why.
     """
-    from jsonschema import SchemaError
-    from jsonschema.validators import validator_for
-
     schema = tool.input_schema
     definition = tool.model_dump(mode="json", by_alias=True, exclude={"icons", "meta"})
     said = json.dumps([identity, definition], sort_keys=True)
     if len(said) > _SCHEMA_BYTES:
         raise ValueError(f"its definition has more than {_SCHEMA_BYTES:,} characters")
-    try:
-        validator_for(schema).check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(f"its schema is no JSON schema: {error.message}") from error
+    check_schema(schema)
     properties = schema.get("properties", {})
-    if schema.get("type") != "object" or not all(map(_PARAMETER.fullmatch, properties)):
-        raise ValueError("its schema is not that of an object with ordinary names")
+    if not all(map(_PARAMETER.fullmatch, properties)):
+        raise ValueError("an argument has a name that services do not take")
     name = f"{server}{_SEPARATOR}{_NOT_IN_NAMES.sub('_', tool.name)}"[:_NAME_LENGTH]
-    kept = {key: schema[key] for key in _KEPT if key in schema}
+    kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
     return McpTool(
         server,
         tool.name,

@@ -30,10 +30,11 @@ _log = logging.getLogger(__name__)
 START_SECONDS: Final = 30.0
 """Time that a server has until it has said which tools it has."""
 
-_FIRST_DELAY: Final = 1.0
-_LONGEST_DELAY: Final = 60.0
+LONGEST_DELAY: Final = 60.0
+"""Seconds until it is started again, at most: none, 1, 2, 4 and so on."""
+
 _LASTING: Final = 60.0
-"""Seconds after which a server that ends is started again without delay."""
+"""Seconds after which a server that ends is one that has worked."""
 
 
 class McpServerFailed(Exception):
@@ -72,7 +73,8 @@ class McpServer:
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while it does not start."""
     _not_before: float = 0.0
-    _delay: float = _FIRST_DELAY
+    _ends: int = 0
+    """How often it has ended in a row without having lasted."""
 
     def start(self) -> None:
         """Begin to start it, unless it is there already or has ended a moment ago."""
@@ -172,17 +174,16 @@ class McpServer:
         except ModuleNotFoundError:
             self.problem = "the library for it is not installed: pip install 'antiphon[agents]'"
         except Exception as error:  # noqa: BLE001  the problem is reported
-            self.problem = self.problem or _said(error)
+            self._stop(_said(error))
         finally:
             if log is not None and log.last and self.problem:
                 self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"
-            lasted = loop.time() - began
-            self._delay = _FIRST_DELAY if lasted > _LASTING else self._delay
-            self._not_before = max(self._not_before, loop.time() + self._delay)
-            self._delay = min(2 * self._delay, _LONGEST_DELAY)
+            self._ends = 1 if loop.time() - began > _LASTING else self._ends + 1
+            delay = 0.0 if self._ends == 1 else min(2.0 ** (self._ends - 2), LONGEST_DELAY)
+            self._not_before = max(self._not_before, loop.time() + delay)
             self.state, self._task, self._connection = ServerState.ENDED, None, None
             self._settled.set()
-            if self.problem:
+            if self._not_before < float("inf"):
                 _log.warning("the MCP server %s has ended: %s", self.config.name, self.problem)
 
     async def _list(self, connection: Connection) -> None:

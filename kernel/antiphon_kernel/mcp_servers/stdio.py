@@ -33,7 +33,7 @@ _PAUSE: Final = 0.02
 
 
 class ErrorLog:
-    """What a server's process says on standard error, in a file and the last lines here."""
+    """The standard error of a server's process: a file, and its last lines."""
 
     def __init__(self, path: Path) -> None:
         """Begin the file anew."""

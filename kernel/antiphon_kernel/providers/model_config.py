@@ -40,7 +40,7 @@ class PermissionPolicy:
     """Permits of one model by tool, and the commands and files that it may always use, or never."""
 
     tools: Mapping[str, ToolPermit] = field(default_factory=dict)
-    """By name of the tool for models, or `EVERY_TOOL`."""
+    """By name of the tool for models, by that of its MCP server (`NAME__*`), or `EVERY_TOOL`."""
     shell_allow: tuple[CommandPattern, ...] = ()
     """Commands that the tool `shell` may run where it is to ask."""
     files_allow: tuple[str, ...] = ()
@@ -90,7 +90,8 @@ class PermissionPolicy:
 
     def permit(self, tool: str) -> ToolPermit | None:
         """Return what it says of a tool; None if it says nothing."""
-        return self.tools.get(tool, self.tools.get(EVERY_TOOL))
+        of_server = self.tools.get(f"{tool.partition('__')[0]}__*") if "__" in tool else None
+        return self.tools.get(tool) or of_server or self.tools.get(EVERY_TOOL)
 
     def allows_command(self, line: str) -> bool:
         """Return whether a shell command may run where `shell` is to ask."""

@@ -102,12 +102,17 @@ class RequestEndpoint:
         except AntiphonError as error:
             if started:
                 raise
-            if isinstance(error, AuthenticationError):
-                status = _REFUSAL_STATUS.get(error.close_code, 401)
-            else:
-                status = HTTP_STATUS.get(error.code, 400)
-            response = _json({"error": error.as_json()}, status)
+            response = refusal(error)
         await response(scope, receive, send)
+
+
+def refusal(error: AntiphonError) -> Response:
+    """Return the answer to a request that is not carried out."""
+    if isinstance(error, AuthenticationError):
+        status = _REFUSAL_STATUS.get(error.close_code, 401)
+    else:
+        status = HTTP_STATUS.get(error.code, 400)
+    return _json({"error": error.as_json()}, status)
 
 
 @dataclass(eq=False, slots=True)

@@ -38,6 +38,7 @@ from antiphon_kernel.server.connections import (
 )
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
+from antiphon_kernel.server.mcp.endpoint import METADATA_PATH, PATH, McpEndpoint
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
@@ -68,6 +69,7 @@ class Server:
         self.access = Authenticator(kernel, self.token, self.connections, limits)
         self.replicas = SyncEndpoint(kernel, self.access, limits)
         self._calls = RpcEndpoint(kernel, self.access, limits)
+        self.mcp = McpEndpoint(kernel, self.access, limits)
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder: Path | None = None
 
@@ -96,6 +98,8 @@ class Server:
             *(Route(path, answers(calls.message), methods=[one]) for one, path in MESSAGE_TOOLS),
             Route("/export", answers(calls.export), methods=["GET"]),
             Route("/import", answers(calls.import_), methods=["POST"]),
+            Route(PATH, self.mcp, methods=["GET", "POST", "DELETE"]),
+            *(Route(METADATA_PATH + one, self.mcp.metadata) for one in ("", PATH)),
             Route("/health", health),
         ]
 
@@ -159,7 +163,7 @@ class Server:
         self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)
-        await asyncio.gather(self.replicas.stop(), self._calls.stop())
+        await asyncio.gather(self.replicas.stop(), self._calls.stop(), self.mcp.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):
                 connection.shutdown()

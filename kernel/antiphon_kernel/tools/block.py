@@ -44,7 +44,7 @@ from antiphon_kernel.tools._common import (
 from antiphon_kernel.tools.file_references import FileReference
 from antiphon_kernel.types.block_metadata import CUT_OUT, FILE_REFERENCE
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, Role, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.media_types import (
     ATTACHABLE,
@@ -65,7 +65,7 @@ class CreateParams(Params):
     context: str | None = None
     """Label or id; the default context if it and the parent are absent."""
     parent_id: str | None = None
-    """The block it answers. A block of role model has one; a tool_result answers its tool_call."""
+    """The block it answers. A model's block has one; a tool_result answers its tool_call."""
     role: Role | None = None
     """Follows from who creates it: `user` for people, `model` for models, `system` for sources and
     the kernel; `tool` for every tool_result. No other one is accepted."""
@@ -118,7 +118,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     reject_long_text(context.limits, len(text))
     check_schema_size(context, schema)
     check_defaults(schema)
-    _check_parent(context, parent, role, params.kind)
+    _check_parent(context, parent, call.actor.principal.kind, params.kind)
     after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata, context.limits, call.kernel.project)
     if params.path is not None:
@@ -207,7 +207,9 @@ async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]
     return context, parent
 
 
-def _check_parent(context: Context, parent: str | None, role: Role, kind: BlockKind) -> None:
+def _check_parent(
+    context: Context, parent: str | None, author: PrincipalKind, kind: BlockKind
+) -> None:
     """Refuse a block that answers none and has to, or that ends too long a chain."""
     limit = context.limits.parent_depth
     if parent is not None and context.document.reply_depth(parent, limit) >= limit:
@@ -220,9 +222,9 @@ def _check_parent(context: Context, parent: str | None, role: Role, kind: BlockK
     if parent is None and kind is BlockKind.TOOL_RESULT:
         said = "A tool_result answers a call: give parent_id, the block of kind tool_call."
         raise invalid_params(said, field="parent_id")
-    if parent is None and role is Role.MODEL:
+    if parent is None and author is PrincipalKind.MODEL:
         raise invalid_params(
-            "A block of role model answers another block: give parent_id, the prompt it answers or"
+            "A model's block answers another block: give parent_id, the prompt it answers or"
             " whatever else of this context made the model write.",
             field="parent_id",
         )

@@ -343,5 +343,6 @@ async def open_result(writer: BlockWriter, call: str) -> CallBlocks:
 
 
 def _call_fields(name: str, call_id: str) -> dict[str, Any]:
-    kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
+    kind = ToolKind.MCP if "__" in name else ToolKind.BUILTIN
+    kind = ToolKind.SHELL if name == SHELL else kind
     return {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}

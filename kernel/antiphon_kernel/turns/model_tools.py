@@ -14,6 +14,7 @@ from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.files.file_contexts import FILE_PREFIX
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
+from antiphon_kernel.mcp_servers import McpTool, check_value
 from antiphon_kernel.providers import ModelConfig
 from antiphon_kernel.providers.provider import ToolDefinition
 from antiphon_kernel.registry import Tool, described_schema
@@ -260,9 +261,11 @@ class PreparedCall:
     needs: Permission
     """Right that the asker has to have."""
     tool: Tool | None = None
-    """Tool of the registry; None of the shell."""
+    """Tool of the registry; None of the shell and of an MCP server's."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Paths, without links, of the files that it names, by these names."""
+    served: McpTool | None = None
+    """Tool of an MCP server."""
 
     @property
     def reads(self) -> bool:
@@ -292,6 +295,8 @@ class ModelTools:
     """Names of the tools that it may call; all if None."""
     model: Principal | None = None
     """Principal of the model; None where nothing is called."""
+    served: Sequence[McpTool] = ()
+    """Tools of MCP servers."""
     read: dict[str, int | None] = field(default_factory=dict)
     """Version of each file that the model has read or changed in this context, by path, as far as
     it is known."""
@@ -311,7 +316,12 @@ class ModelTools:
         """Return the tools as the model is told of them, always in the same order."""
         tools = [(one, self.kernel.registry[one.tool]) for one in self._offers.values()]
         offered = [_definition(one, tool.params) for one, tool in tools]
-        return (*offered, _SHELL_DEFINITION) if self._has_shell else tuple(offered)
+        shell = (_SHELL_DEFINITION,) if self._has_shell else ()
+        served = (
+            ToolDefinition(one.name, one.description, JsonObject(one.parameters))
+            for one in self.served
+        )
+        return (*offered, *shell, *served)
 
     async def prepare(self, name: str, arguments: Mapping[str, Any] | str) -> PreparedCall:
         """Return a call that may be run.
@@ -322,9 +332,10 @@ class ModelTools:
                 nothing of.
         """
         offer = self._offers.get(name)
+        served = next((one for one in self.served if one.name == name), None)
         is_shell = name == SHELL and self._has_shell
-        if offer is None and not is_shell:
-            names = [*self._offers, *((SHELL,) if self._has_shell else ())]
+        if offer is None and served is None and not is_shell:
+            names = [one.name for one in self.definitions]
             raise AntiphonError(
                 ErrorCode.UNKNOWN_TOOL,
                 f"There is no tool {quote(name)}; there are: {', '.join(names) or 'none'}.",
@@ -334,6 +345,12 @@ class ModelTools:
                 f"The arguments of {name} are not a JSON object: {quote(arguments)}. Call it again"
                 " with a whole one.",
             )
+        if served is not None:
+            try:
+                check_value(served.parameters, arguments)
+            except ValueError as error:
+                raise invalid_params(f"{name} does not take that: {error}.") from error
+            return PreparedCall(name, arguments, Permission.OWN, served=served)
         if offer is None:
             command = arguments.get("command")
             if not isinstance(command, str) or not command.strip():

@@ -29,6 +29,14 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.types.signal import News
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
+_DEFINED: Final = "@"
+"""Between a tool and the hash of its definition, where a decision about it is stored."""
+
+
+def tool_of(stored: ToolPermission) -> str:
+    """Return the name of the tool for models that a decision is about."""
+    return stored.tool.partition(_DEFINED)[0]
+
 
 @dataclass(eq=False, slots=True)
 class PermissionRequest:
@@ -51,10 +59,17 @@ class PermissionRequest:
     choices: Collection[CallPermission] | None = None
     """Decisions that an agent offers, which keeps rules by itself and may go on with the call's
     block; None: all, and `always` makes a rule."""
+    definition: str = ""
+    """Hash of the definition of a tool that a server may change."""
     decided: asyncio.Future[str | None] = field(default_factory=asyncio.Future)
     """The reason of a refusal; None if it may run."""
     withdrawn: ToolPermission | None = None
     """The request as it was stored, once nobody may decide about it any more."""
+
+    @property
+    def approved(self) -> str:
+        """Return the name of what is approved: of the tool, in a definition that can change."""
+        return f"{self.tool}{_DEFINED}{self.definition}" if self.definition else self.tool
 
 
 _CHANGED: Final = "It was changed or hidden while it waited for a person's decision."
@@ -90,7 +105,7 @@ class PermissionDesk:
         """
         stored = self._stored.undecided.get(request.call_block)
         if stored is not None:  # asked before the kernel was started again
-            wanted = (request.tool, canonical_arguments(request.arguments))
+            wanted = (request.approved, canonical_arguments(request.arguments))
             if (stored.tool, stored.arguments) == wanted:
                 return await self._wait(request)
             await self.abandon(stored)
@@ -140,7 +155,7 @@ class PermissionDesk:
 
     def _rule_for(self, request: PermissionRequest) -> ToolPermission | None:
         """Return the rule that allows a call; whoever made it may still decide about this one."""
-        wanted = (request.context.id, request.model, request.tool)
+        wanted = (request.context.id, request.model, request.approved)
         arguments = canonical_arguments(request.arguments)
         asker = request.asker.session.principal
         for rule in self._stored.rules.values():
@@ -214,7 +229,7 @@ class PermissionDesk:
                     context.id,
                     request.call_block,
                     self._kernel.members.find(request.model).id,
-                    request.tool,
+                    request.approved,
                     request.arguments,
                     asker,
                 )

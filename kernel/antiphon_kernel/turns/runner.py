@@ -17,6 +17,7 @@ from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import DeliveredDrift, Kernel
+from antiphon_kernel.mcp_servers import McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.mentions import mentions
@@ -29,6 +30,7 @@ from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
 from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, instruction_tokens
+from antiphon_kernel.turns.served_calls import ServerQuestions, TurnServers
 from antiphon_kernel.turns.turn import (
     MAX_ROUNDS,
     Turn,
@@ -52,6 +54,9 @@ _log = logging.getLogger(__name__)
 
 ENDED_KEPT: Final = 64
 """Turns and commands that are known after their end, for who asks late."""
+
+SERVER_SECONDS: Final = 5.0
+"""How long the first request of a turn waits for MCP servers that are not there yet."""
 
 AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
@@ -129,6 +134,8 @@ class TurnRunner:
         self.permissions = PermissionDesk(
             kernel, lambda principal: models.permissions(self._names.get(principal, ""))
         )
+        self.servers = McpServers(models.config.mcp, kernel.project, kernel.data)
+        self.questions = ServerQuestions(kernel)
         kernel.files.is_denied = self.permissions.denies_file
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
@@ -181,6 +188,7 @@ class TurnRunner:
             work.stop(None)
         await self.agents.close()
         await self.wait_idle()
+        await self.servers.close()
 
     # Starting
 
@@ -199,15 +207,15 @@ class TurnRunner:
                 await self._play_agent(work, model, prompt, writer, presence, asker)
                 return
             answering = await self.model(model)
-            reader = partial(
-                self.reader, writer.context, answering, writer.actor.principal.id, prompt
-            )
+            servers = await self._servers(answering.config)
+            principal, context = writer.actor.principal, writer.context
+            reader = partial(self.reader, context, answering, principal.id, prompt, servers.tools)
             desk, settings = self.permissions, self._settings
             asked = writer.context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
             if type(asked) is int and 1 <= asked < settings.max_rounds:
                 settings = replace(settings, max_rounds=asked)
             work.turn = turn = Turn(
-                answering, writer, presence, prompt, asker, desk, settings, reader
+                answering, writer, presence, prompt, asker, desk, settings, reader, servers
             )
             first, calls = resumed_calls(writer, undecided)
             try:
@@ -222,14 +230,13 @@ class TurnRunner:
             said, kind = f"The turn failed: {why or type(error).__name__}", ErrorKind.OTHER
         else:
             return
-        principal = writer.actor.principal
-        role = self._kernel.members.role_of(principal)
+        role = self._kernel.members.role_of(writer.actor.principal)
         if role.may(Permission.WRITE):
             if isinstance(work.turn, Turn) and work.turn.blocks is not None:
                 await work.turn.blocks.close_calls()
             await report_failure(writer, prompt, said, kind)
         else:  # it has been made a viewer meanwhile
-            await self._refuse(writer.context, prompt, principal, role)
+            await self._refuse(writer.context, prompt, writer.actor.principal, role)
 
     async def _play_agent(
         self,
@@ -269,15 +276,21 @@ class TurnRunner:
         return known
 
     async def reader(
-        self, context: Context, model: AnsweringModel, principal: str, prompt: str | None = None
+        self,
+        context: Context,
+        model: AnsweringModel,
+        principal: str,
+        prompt: str | None = None,
+        served: Sequence[McpTool] | None = None,
     ) -> PromptReader:
         """Return what reads a context for a model.
 
         Args:
             principal: id of the model's.
             prompt: the block that is answered; the last message if None.
+            served: tools of MCP servers; those that are known if None.
         """
-        system, tools = await self._instructions(context, model.config, prompt)
+        system, tools = await self._instructions(context, model.config, prompt, served)
         most = self._settings.request_tokens
         return PromptReader(self._kernel, context, model, principal, prompt, system, tools, most)
 
@@ -286,14 +299,27 @@ class TurnRunner:
         config = await asyncio.to_thread(self.models.as_configured, model)
         return instruction_tokens(*await self._instructions(context, config))
 
+    async def _servers(self, config: ModelConfig | None) -> TurnServers:
+        """Return the MCP servers of a turn; those that are not there soon are named."""
+        names = tools_of(config)
+        missing = await self.servers.ready(names, SERVER_SECONDS)
+        tools = self.servers.tools(names)
+        return TurnServers(self.servers, self.questions, tools, tuple(missing))
+
     async def _instructions(
-        self, context: Context, config: ModelConfig | None, prompt: str | None = None
+        self,
+        context: Context,
+        config: ModelConfig | None,
+        prompt: str | None = None,
+        served: Sequence[McpTool] | None = None,
     ) -> tuple[str, tuple[ToolDefinition, ...]]:
         instructions = await asyncio.to_thread(self._settings.instructions)
         names = tools_of(config)
         own = config.system if config is not None else ""
         system = system_text(instructions, own, has_tools=names != ())
-        return system, ModelTools(self._kernel, context, prompt, names).definitions
+        served = self.servers.tools(names) if served is None else served
+        tools = ModelTools(self._kernel, context, prompt, names, served=served)
+        return system, tools.definitions
 
     async def answering(self, context: Context, author: str, text: str) -> list[str]:
         """Return the models that answer `text` again: its author if that is one, by principal id.

@@ -18,6 +18,7 @@ from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.tools.message import fork_branch
+from antiphon_kernel.turns.permission import tool_of
 from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.turns.turn import Turn
 from antiphon_kernel.types.block_metadata import CAN_RETRY
@@ -539,7 +540,7 @@ def _described(call: Call, one: ToolPermission) -> dict[str, Any]:
         "name": call.kernel.block_name(one.call),
         "context_id": one.context,
         "model": _username(call, one.model),
-        "tool": one.tool,
+        "tool": tool_of(one),
         "arguments": json.loads(one.arguments),
         "runs_for": _username(call, one.asker),
         "may_decide": may or one.decided_by == caller.id,

@@ -45,8 +45,9 @@ from antiphon_kernel.turns.block_writer import (
     open_result,
 )
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text, tools_of
-from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
+from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest, tool_of
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
+from antiphon_kernel.turns.served_calls import ServedCall, TurnServers
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, CAN_RETRY, ERROR_KIND, RETRY, USAGE
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -323,6 +324,7 @@ class RoundBlocks:
                     self.turn.asker,
                     prepared.changes,
                     shown,
+                    definition=prepared.served.digest if prepared.served is not None else "",
                 )
                 refusal = await self.turn.desk.decide(request)
                 problem = f"Not run: {refusal}" if refusal is not None else None
@@ -334,7 +336,7 @@ class RoundBlocks:
         except AskerDismissed as error:
             blocks = blocks or await open_result(self.turn.writer, call.block)
             fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
-            if prepared.tool is None:
+            if prepared.tool is None and prepared.served is None:
                 said = error.command_refusal("this turn answers a message")
             else:
                 said = (
@@ -360,7 +362,13 @@ class RoundBlocks:
         return writer.context.document.text(call.block)
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
-        settings = self.turn.settings
+        settings, servers = self.turn.settings, self.turn.servers
+        if call.served is not None and servers is not None:
+            running = ServedCall(
+                *(servers, self.turn.asker, blocks, KeptOutput(settings.output_code_points))
+            )
+            await running.run(call.served, call.arguments)
+            return
         seconds = settings.shell_seconds if call.tool is None else settings.tool_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -394,7 +402,7 @@ def resumed_calls(
         number = max(number, made_in if isinstance(made_in, int) else 0)
         call_id = header.tool_call_id or one.call
         arguments = json_object(header.input or "{}")
-        calls.append(RoundCall(call_id, one.call, ToolCallEvent(call_id, one.tool, arguments)))
+        calls.append(RoundCall(call_id, one.call, ToolCallEvent(call_id, tool_of(one), arguments)))
     return number, calls
 
 
@@ -517,6 +525,8 @@ class Turn:
     settings: TurnSettings
     make_reader: Callable[[], Awaitable[PromptReader]]
     """Called when the model reads the context for the first time."""
+    servers: TurnServers | None = None
+    """MCP servers whose tools it may call."""
     round: int = 0
     """Number of the round that is played, from 0."""
     is_retrying: bool = False
@@ -539,6 +549,7 @@ class Turn:
             *(writer.kernel, writer.context, self.prompt, names),
             model=writer.actor.principal,
             read=read,
+            served=self.servers.tools if self.servers is not None else (),
         )
         self._began = writer.kernel.clock.now_ms()
 
@@ -656,6 +667,7 @@ class Turn:
             announcement,
             round=self.round + 1,
             max_rounds=limits.max_rounds,
+            missing=self.servers.missing if self.servers is not None else (),
             budget=tuple(budget_text(one, most, unit) for one, most, unit in shares if most),
         )
 

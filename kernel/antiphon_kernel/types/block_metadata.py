@@ -24,6 +24,10 @@ ERROR_KIND: Final = "error_kind"
 CAN_RETRY: Final = "can_retry"
 """Of a block of kind error that ends a turn: true if `turn.retry` may go on with it."""
 
+QUESTION: Final = "question"
+"""Of a call: what an MCP server asks people; `server`, `message`, and `fields` of a form or the
+`url` that is to be opened. Once it is answered, `action` says how, and `by` who."""
+
 CALL_SIGNATURE: Final = "call_signature"
 """Of a call: text of the provider's that has to come back with it."""
 

@@ -135,15 +135,16 @@ NOT_BY_ASKING: Final = frozenset(
     {ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL, ErrorCode.RATE_LIMITED}
 )
 """These need a broken disk, a kernel that ends, or haste."""
-ASKED_BY_MODELS: Final = frozenset({"permission.decide"})
-"""These succeed for calls of a model only: tests/kernel/turns/test_permissions.py makes some."""
+ASKED_BY_MODELS: Final = frozenset({"permission.decide", "elicitation.answer"})
+"""These succeed for calls of a model only: tests/kernel/turns/test_permissions.py makes some, and
+tests/kernel/mcp_servers/."""
 OF_SESSIONS: Final = frozenset({"key.decide", "session.end", "ssh.open"})
 """These succeed with numbers of what is going on now: tests/kernel/access/test_ssh_keys.py."""
 OF_CONFLICTS: Final = frozenset({"file.resolve", "drift.cancel"})
 """These succeed where another program has written the same, or a kernel was killed:
 tests/kernel/files/, tests/kernel/drift/."""
-WITH_SERVERS: Final = frozenset({"file.ask"})
-"""These succeed where a language server is configured: tests/kernel/files/."""
+WITH_SERVERS: Final = frozenset({"file.ask", "agent.set"})
+"""These succeed where a language server or an agent runs: tests/kernel/files/, tests/kernel/agents/."""
 FOLLOWING: Final = frozenset({"block.subscribe", "block.unsubscribe"})
 """Tools that are answered with a stream, for which each door has a form of its own."""
 

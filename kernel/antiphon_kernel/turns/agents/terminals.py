@@ -42,7 +42,7 @@ class TerminalOutput:
 
 
 @dataclass(eq=False, slots=True)
-class _Terminal:
+class _AgentTerminal:
     """One command."""
 
     blocks: CallBlocks
@@ -66,7 +66,7 @@ class AgentTerminals:
 
     def __init__(self, turn: AgentTurn) -> None:
         self._turn = turn
-        self._terminals: dict[str, _Terminal] = {}
+        self._terminals: dict[str, _AgentTerminal] = {}
 
     async def create(
         self,
@@ -105,7 +105,7 @@ class AgentTerminals:
             await blocks.fail(f"Not run: {refusal}")
             raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)
         limit = _OUTPUT_BYTES if output_byte_limit is None else output_byte_limit
-        made = self._terminals[terminal] = _Terminal(blocks, min(limit, _OUTPUT_BYTES))
+        made = self._terminals[terminal] = _AgentTerminal(blocks, min(limit, _OUTPUT_BYTES))
         made.task = asyncio.create_task(self._run(made, line), name=f"terminal of {terminal}")
         return terminal
 
@@ -139,7 +139,7 @@ class AgentTerminals:
             await self._end(one, "Ended with the turn.")
         self._terminals.clear()
 
-    def _find(self, terminal: str) -> _Terminal:
+    def _find(self, terminal: str) -> _AgentTerminal:
         found = self._terminals.get(terminal)
         if found is None:
             raise invalid_params(
@@ -148,14 +148,14 @@ class AgentTerminals:
             )
         return found
 
-    async def _end(self, terminal: _Terminal, why: str) -> None:
+    async def _end(self, terminal: _AgentTerminal, why: str) -> None:
         terminal.task.cancel()
         await asyncio.wait({terminal.task})
         if not terminal.has_ended:
             terminal.has_ended = True
             await self._fail(terminal, why, INTERRUPTED)
 
-    async def _run(self, terminal: _Terminal, line: str) -> None:
+    async def _run(self, terminal: _AgentTerminal, line: str) -> None:
         """Run a command into its blocks; when cancelled, they are still open."""
         turn, blocks, seconds = self._turn, terminal.blocks, self._turn.settings.shell_seconds
 
@@ -180,7 +180,7 @@ class AgentTerminals:
             terminal.exit_code = turn.writer.context.document.header(blocks.call).exit_code
         terminal.has_ended = True
 
-    async def _fail(self, terminal: _Terminal, why: str, reason: str) -> None:
+    async def _fail(self, terminal: _AgentTerminal, why: str, reason: str) -> None:
         """Say why a command was ended, unless its agent may write nothing more."""
         writer = self._turn.writer
         if writer.kernel.sessions.dismissal(writer.actor) is None:

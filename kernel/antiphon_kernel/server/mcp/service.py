@@ -1,0 +1,270 @@
+"""The server behind `/mcp`, made with the library: imported when the first program comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from importlib.metadata import version
+from typing import Any, Final
+
+import mcp_types as types
+from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.auth.provider import AccessToken
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.layout import is_path
+from antiphon_kernel.server.authentication import AuthenticatedSession
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.mcp.clients import McpClient, McpClients
+from antiphon_kernel.server.mcp.resource_feed import ResourceFeed
+from antiphon_kernel.server.mcp.tools import McpTools, explained
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import quote
+
+_Context = ServerRequestContext[Any, Any]
+_Page = types.PaginatedRequestParams | None
+
+_SCHEME: Final = "antiphon://"
+_TEXT: Final = "text/markdown"
+
+_INSTRUCTIONS: Final = (
+    "antiphon is an editor in which people and models write in the same documents at the same time."
+    " A context is a conversation and a document: blocks in order. Others write while you do: read"
+    " a block before you edit it, and give its version. What you write carries your name."
+)
+
+
+def user_of(visit: AuthenticatedSession) -> AuthenticatedUser:
+    """Return whom a session of MCP belongs to: nobody else comes into it with its number."""
+    by = visit.actor
+    subject = f"{by.credential} {by.within}" if visit.is_guest else None
+    token = AccessToken(token="", client_id=by.principal.id, scopes=[], subject=subject)
+    return AuthenticatedUser(token)
+
+
+class SessionManager(StreamableHTTPSessionManager):
+    """The sessions of all clients, so many of each guest."""
+
+    def __init__(self, server: Server[Any], limits: ServerLimits) -> None:
+        super().__init__(
+            server,
+            session_idle_timeout=limits.mcp_session,
+            max_request_body_size=limits.request,
+            max_sessions=limits.connections,
+        )
+        self._each = limits.connections_each
+
+    def _admit_session(
+        self, requestor: AuthorizationContext | None
+    ) -> StreamableHTTPServerTransport | None:
+        is_guest = requestor is not None and requestor["subject"] is not None
+        held = sum(one == requestor for one in self._session_owners.values()) if is_guest else 0
+        return super()._admit_session(requestor) if held < self._each else None
+
+
+def make_server(kernel: Kernel, clients: McpClients) -> Server[Any]:
+    """Return a server with the tools and the resources of a kernel."""
+    made = McpService(kernel, clients)
+    return Server(
+        "antiphon",
+        version=version("antiphon"),
+        instructions=_INSTRUCTIONS,
+        on_list_tools=made.list_tools,
+        on_call_tool=made.call_tool,
+        on_list_resources=made.list_resources,
+        on_list_resource_templates=made.list_templates,
+        on_read_resource=made.read_resource,
+        on_subscribe_resource=made.subscribe,
+        on_unsubscribe_resource=made.unsubscribe,
+        on_subscriptions_listen=made.listen,
+    )
+
+
+class McpService:
+    """The requests of MCP that are about a kernel."""
+
+    def __init__(self, kernel: Kernel, clients: McpClients) -> None:
+        self._kernel = kernel
+        self._clients = clients
+        self._tools = McpTools(kernel)
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
+        """List all tools, to everybody: what one may not do is said when it is called."""
+        return types.ListToolsResult(tools=self._tools.listed)
+
+    async def call_tool(
+        self, ctx: _Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Call a tool; what it fails with is a result that a model can read."""
+        if params.name not in self._tools:
+            names = ", ".join(one.name for one in self._tools.listed)
+            said = f"Unknown tool: {quote(params.name)}; there are: {names}."
+            raise MCPError(types.INVALID_PARAMS, said)
+        client, structured = await self._client(ctx), None
+        try:
+            structured = await self._tools.call(client.actor, params.name, params.arguments or {})
+            text = json.dumps(structured, ensure_ascii=False)
+        except AntiphonError as error:
+            text = explained(error)
+        return types.CallToolResult(
+            content=[types.TextContent(text=text)],
+            structured_content=structured,
+            is_error=structured is None,
+        )
+
+    async def list_resources(self, ctx: _Context, params: _Page) -> types.ListResourcesResult:
+        """List the blocks of the contexts, page by page.
+
+        A cursor is the block to go on behind, or the context to go on with.
+        """
+        cursor = params.cursor if params is not None and params.cursor else ""
+        listed = (await self._call(ctx, "context.list", {}, cursor))["contexts"]
+        ids = [one["context_id"] for one in listed if "damaged" not in one]
+        here = cursor.partition(".")[0] or ids[0]
+        if here not in ids:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown cursor {quote(cursor)}: list anew.")
+        place = {"after_block": cursor} if "." in cursor else {}
+        page = await self._call(ctx, "block.list", {"context": here, **place}, cursor)
+        following = ids[ids.index(here) + 1 :]
+        return types.ListResourcesResult(
+            resources=[_resource(one) for one in page["blocks"]],
+            next_cursor=page["next"] if page["truncated"] else next(iter(following), None),
+        )
+
+    async def list_templates(self, _: _Context, __: _Page) -> types.ListResourceTemplatesResult:
+        """Say how the URI of a block is made."""
+        template = types.ResourceTemplate(
+            name="block",
+            uri_template=f"{_SCHEME}{{context}}/{{+block}}",
+            description="A block: label of its context, and AUTHOR.NUMBER or its path.",
+            mime_type=_TEXT,
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read_resource(
+        self, ctx: _Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Read a block as text."""
+        uri = params.uri
+        found = await self._call(ctx, "block.render", {"block_id": _reference(uri)}, uri)
+        text = types.TextResourceContents(uri=uri, mime_type=_TEXT, text=found["text"])
+        return types.ReadResourceResult(contents=[text])
+
+    async def subscribe(
+        self, ctx: _Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Tell of changes of a block on the stream of the session (2025-11-25)."""
+        client, uri = await self._client(ctx), params.uri
+        feed = ResourceFeed(self._kernel, client.actor)
+        try:
+            await feed.follow(uri, _reference(uri))
+        except AntiphonError as error:
+            raise _refused(uri, error) from error
+        if (before := client.feeds.pop(uri, None)) is not None:
+            before.close()
+        client.feeds[uri] = feed
+
+        async def tell() -> None:
+            async for one in feed.changes():
+                await ctx.session.send_resource_updated(one)
+
+        telling = asyncio.create_task(tell(), name=f"updates of {uri}")
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, ctx: _Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Tell of it no more."""
+        if (feed := (await self._client(ctx)).feeds.pop(params.uri, None)) is not None:
+            feed.close()
+        return types.EmptyResult()
+
+    async def listen(
+        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell of changes of blocks for as long as the answer is read (2026-07-28).
+
+        Blocks that are not there, or that the caller may not read, are left out of what is
+        acknowledged.
+        """
+        client = await self._client(ctx)
+        feed, honoured = ResourceFeed(self._kernel, client.actor), list[str]()
+        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        try:
+            with self._clients.streaming(client.actor.session):
+                for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
+                    try:
+                        await feed.follow(uri, _reference(uri))
+                    except (AntiphonError, MCPError):
+                        continue
+                    honoured.append(uri)
+                followed = types.SubscriptionFilter(resource_subscriptions=honoured or None)
+                begun = types.SubscriptionsAcknowledgedNotificationParams(
+                    notifications=followed, _meta=meta
+                )
+                await ctx.session.send_notification(
+                    types.SubscriptionsAcknowledgedNotification(params=begun), ctx.request_id
+                )
+                async for uri in feed.changes():
+                    changed = types.ResourceUpdatedNotificationParams(uri=uri, _meta=meta)
+                    await ctx.session.send_notification(
+                        types.ResourceUpdatedNotification(params=changed), ctx.request_id
+                    )
+        finally:
+            feed.close()
+        return types.SubscriptionsListenResult(_meta=meta)
+
+    async def _client(self, ctx: _Context) -> McpClient:
+        assert ctx.request is not None
+        said = ctx.session.client_params
+        try:
+            name = said.client_info.name if said is not None else ""
+            return await self._clients.acting(ctx.request.scope, name)
+        except AntiphonError as error:
+            raise MCPError(types.INVALID_REQUEST, error.message) from error
+
+    async def _call(
+        self, ctx: _Context, tool: str, params: dict[str, Any], uri: str
+    ) -> dict[str, Any]:
+        actor = (await self._client(ctx)).actor
+        try:
+            return await self._kernel.call(actor, tool, params)
+        except AntiphonError as error:
+            raise _refused(uri, error) from error
+
+
+def _resource(block: dict[str, Any]) -> types.Resource:
+    label, _, rest = block["name"].partition(".")
+    return types.Resource(
+        uri=f"{_SCHEME}{label}/{rest}",
+        name=block["name"],
+        title=block["summary"] or block["name"],
+        description=f"{block['kind']} of {block['username']}",
+        mime_type=_TEXT,
+    )
+
+
+def _reference(uri: str) -> str:
+    """Return the block of a URI as tools take it.
+
+    Raises:
+        MCPError: if it is none of ours.
+    """
+    context, _, block = uri.removeprefix(_SCHEME).partition("/")
+    if not uri.startswith(_SCHEME) or not context or not block:
+        said = f"Unknown resource {quote(uri)}: resources/list shows those that there are."
+        raise MCPError(types.INVALID_PARAMS, said, {"uri": uri})
+    return f"{context}/{block}" if is_path(block) else f"{context}.{block}"
+
+
+def _refused(uri: str, error: AntiphonError) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"{quote(uri)}: {explained(error)}", {"uri": uri})

@@ -1,0 +1,253 @@
+"""Calls of tools of MCP servers: progress, questions to people, and results in blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from antiphon_kernel.access import check_decide
+from antiphon_kernel.contexts import Context, orders_at
+from antiphon_kernel.conversation import NewFile
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.mcp_servers import (
+    Action,
+    Elicitation,
+    ElicitationAnswer,
+    McpServerFailed,
+    McpServers,
+    McpTool,
+    ResultFile,
+    read_result,
+)
+from antiphon_kernel.storage import Blob
+from antiphon_kernel.turns.asker import Asker
+from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, KeptOutput
+from antiphon_kernel.types.block_metadata import QUESTION
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.json_validation import replace_half_characters
+from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.roles import Permission
+
+_log = logging.getLogger(__name__)
+
+_PROGRESS_SECONDS: Final = 0.25
+"""Progress is written no more often than this."""
+
+_LONGEST_MESSAGE: Final = 500
+"""Code points of a message with progress that are shown."""
+
+_MOST_RESETS: Final = 10
+"""A call with progress may take so many times as long as one without."""
+
+
+@dataclass(eq=False, slots=True)
+class _WaitingQuestion:
+    """A question that a person has to answer."""
+
+    asked: Elicitation
+    writer: BlockWriter
+    asker: str
+    """Id of the principal whose rights the call has."""
+    answered: asyncio.Future[ElicitationAnswer] = field(default_factory=asyncio.Future)
+
+
+class ServerQuestions:
+    """Questions of MCP servers that wait for people, by block of the call that they are about."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._waiting: dict[str, _WaitingQuestion] = {}
+
+    async def ask(
+        self, writer: BlockWriter, call: str, asker: str, asked: Elicitation
+    ) -> ElicitationAnswer:
+        """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
+        try:
+            writer.describe(call, metadata={QUESTION: asked.as_json()})
+        except AntiphonError:
+            return ElicitationAnswer("cancel")  # it is larger than metadata may be
+        waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
+        try:
+            return await waiting.answered
+        finally:
+            self.withdraw(call)
+
+    def withdraw(self, call: str) -> None:
+        """Let nobody answer any more what is asked about a call."""
+        waiting = self._waiting.pop(call, None)
+        if waiting is None:
+            return
+        if not waiting.answered.done():
+            waiting.answered.set_result(ElicitationAnswer("cancel"))
+        try:
+            self._close(waiting, call, "cancel", None)
+        except AntiphonError as error:  # the call was ended by somebody else
+            _log.info("the question at %s is not marked as withdrawn: %s", call, error)
+
+    def answer(
+        self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
+    ) -> None:
+        """ElicitationAnswer a question on behalf of a person. The first answer counts.
+
+        Raises:
+            AntiphonError: invalid_transition if none waits; permission_denied; invalid_params.
+        """
+        waiting = self._waiting.get(call)
+        if waiting is None or waiting.answered.done():
+            raise AntiphonError(
+                ErrorCode.INVALID_TRANSITION,
+                f"No question waits at {call}: it has been answered, or the call has ended.",
+                status=str(context.document.header(call).status),
+            )
+        role = self._kernel.members.role_of(by.principal)
+        check_decide(waiting.asker, Permission.OWN, by.principal, role)
+        if action == "accept":
+            try:
+                waiting.asked.check(content)
+            except ValueError as error:
+                said = f"The server does not take this answer: {error}."
+                raise invalid_params(said, field="content") from error
+        elif content:
+            raise invalid_params(f"{action} takes no content: leave it out.", field="content")
+        del self._waiting[call]
+        self._close(waiting, call, action, by.principal.username)
+        is_form = action == "accept" and waiting.asked.url is None
+        waiting.answered.set_result(ElicitationAnswer(action, dict(content) if is_form else None))
+
+    def _close(self, waiting: _WaitingQuestion, call: str, action: Action, by: str | None) -> None:
+        """Say how it was answered, where it was asked."""
+        said = {**waiting.asked.as_json(), "action": action, "by": by}
+        if self._kernel.sessions.dismissal(waiting.writer.actor) is None:
+            waiting.writer.describe(call, metadata={QUESTION: said})
+
+
+@dataclass(frozen=True, slots=True)
+class TurnServers:
+    """MCP servers of one turn, with the tools that they have for it to its end."""
+
+    servers: McpServers
+    questions: ServerQuestions
+    tools: tuple[McpTool, ...]
+    missing: tuple[str, ...]
+    """Servers of which tools are missing, with the reason."""
+
+
+@dataclass(eq=False)
+class ServedCall:
+    """A call that runs."""
+
+    servers: TurnServers
+    asker: Asker
+    blocks: CallBlocks
+    kept: KeptOutput
+    """Beginning and end of its result."""
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _said_at: float = 0.0
+
+    async def run(self, tool: McpTool, arguments: Mapping[str, Any]) -> None:
+        """Call the tool, and write what comes of it."""
+        loop, blocks = asyncio.get_running_loop(), self.blocks
+        server = self.servers.servers[tool.server]
+        seconds = server.config.seconds
+        latest = loop.time() + _MOST_RESETS * seconds
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            if limit.when() is not None:
+                limit.reschedule(min(loop.time() + seconds, latest))
+            await self._show(done, total, message)
+
+        async def ask(asked: Elicitation) -> ElicitationAnswer:
+            nonlocal latest
+            asker = self.asker.session.principal.id
+            async with self._asking:
+                began = loop.time()
+                limit.reschedule(None)  # people take as long as they do
+                answer = await self.servers.questions.ask(blocks.writer, blocks.call, asker, asked)
+                latest += loop.time() - began
+                limit.reschedule(min(loop.time() + seconds, latest))
+                return answer
+
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                found = await server.call(tool, dict(arguments), progress, ask)
+        except TimeoutError:
+            said = f"Stopped: {tool.name} has not answered within {seconds:g} seconds."
+            await self._clear()
+            await blocks.fail(said, stop_reason="time_limit")
+            return
+        except McpServerFailed as error:
+            await self._clear()
+            await blocks.fail(replace_half_characters(str(error)))
+            return
+        finally:
+            self.servers.questions.withdraw(blocks.call)
+        limits = blocks.writer.kernel.limits
+        result = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
+        text = replace_half_characters(result.text)
+        text = self.kept.add(text) + self.kept.take_rest()
+        await self._clear()
+        if result.is_error:
+            await blocks.fail(text or "The tool has failed, and does not say why.")
+            return
+        await blocks.writer.append(blocks.result, text)
+        await self._write_files(result.files)
+        truncated = self.kept.left_out > 0
+        await blocks.writer.finish(blocks.result, Status.DONE, truncated=truncated)
+        await blocks.end(Status.DONE)
+
+    async def _show(self, done: float, total: float | None, message: str | None) -> None:
+        """Let progress stand where the result will be."""
+        now = asyncio.get_running_loop().time()
+        if now - self._said_at < _PROGRESS_SECONDS:
+            return
+        self._said_at = now
+        of = f"{done:g} of {total:g}" if total is not None else f"{done:g}"
+        said = " ".join((message or "").split())[:_LONGEST_MESSAGE]
+        self.blocks.writer.describe(self.blocks.result, text=f"[{of}] {said}".rstrip())
+
+    async def _clear(self) -> None:
+        """Take progress away."""
+        if self._said_at:
+            self.blocks.writer.describe(self.blocks.result, text="")
+
+    async def _write_files(self, files: Sequence[ResultFile]) -> None:
+        """Write images and documents as results of their own behind the text."""
+        writer, call = self.blocks.writer, self.blocks.call
+        context, document = writer.context, writer.context.document
+        if not files:
+            return
+
+        def write() -> None:
+            place = document.order.index(self.blocks.result) + 1
+            header = document.header(self.blocks.result)
+            for order, file in zip(orders_at(document, place, len(files)), files, strict=True):
+                content = NewFile.of(file.data)
+                block = BlockHeader(
+                    id=str(context.next_block_id(writer.actor.principal.id)),
+                    kind=BlockKind.TOOL_RESULT,
+                    role=Role.TOOL,
+                    status=Status.DONE,
+                    order=order,
+                    created=iso_time(writer.kernel.clock.now_ms()),
+                    author=writer.actor.principal.id,
+                    parent=call,
+                    tool_kind=header.tool_kind,
+                    tool_name=header.tool_name,
+                    tool_call_id=header.tool_call_id,
+                    path=file.name,
+                    media_type=file.media_type,
+                    blob=Blob.of(file.data).hash,
+                    blob_bytes=content.size,
+                    metadata=dict(content.metadata),
+                )
+                document.create_block(block, "")
+
+        blobs = [Blob.of(file.data) for file in files]
+        await context.write(
+            writer.actor, "attach", write, blocks=(), undo=None, blobs=blobs
+        ).saved()

@@ -1,0 +1,285 @@
+"""MCP servers that die, flood, lie, change their tools or never answer: a stated outcome each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from antiphon_kernel.mcp_servers import servers as servers_module
+from antiphon_kernel.providers import PermissionPolicy
+from antiphon_kernel.turns import runner
+from antiphon_kernel.types.enums import BlockKind, CallPermission, ToolKind
+from antiphon_kernel.types.errors import AntiphonError
+from tests.kernel.mcp_servers.served_stage import ServedStage, faulty
+from tests.kernel.turns.stage import call
+from tests.waiting import until
+
+shared = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServedStage]:
+    folder = tmp_path_factory.mktemp("served")
+    heard = {"HEARD": str(folder / "heard")}
+    opened = await ServedStage.open(folder, faulty(env=heard, seconds=20.0))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(autouse=True)
+def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers_module, "LONGEST_DELAY", 0.0)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@shared
+async def test_tool_of_a_server_is_called(stage: ServedStage) -> None:
+    assert await stage.run("bad__echo", text="hello") == "hello"
+    assert stage.last_call().tool_kind == ToolKind.MCP
+    assert stage.last_call().status == "done"
+    assert stage.told()[:2] == ["bad__ask", "bad__ask_and_forget"]
+    assert await stage.run("bad__echo") == (
+        "invalid_params: bad__echo does not take that: 'text' is a required property."
+    )
+
+
+@shared
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("die", r"The MCP server bad has.*its process has ended"),
+        (
+            "long_line",
+            r"The MCP server bad has.*sent a line of more than 16,777,216 byte",
+        ),
+        ("lie", r"The MCP server bad has.*Invalid structured content returned by tool"),
+    ],
+)
+async def test_fault_is_a_result_and_the_next_call_works(
+    stage: ServedStage, tool: str, said: str
+) -> None:
+    result = await stage.run(f"bad__{tool}")
+    assert re.match(said, result), result
+    assert stage.last_call().is_error
+    assert await stage.run("bad__echo", text="again") == "again"
+
+
+@shared
+async def test_flood_is_cut_and_garbage_left_out(stage: ServedStage) -> None:
+    result = await stage.run("bad__flood")
+    assert len(result) < 210_000
+    assert "[800,000 characters left out]" in result
+    assert stage.last_result().truncated
+
+
+@shared
+async def test_progress_stands_in_the_cell_until_the_result_comes(stage: ServedStage) -> None:
+    await stage.begin("bad__steps")
+    await until(lambda: stage.results()[-1] == "[2 of 3] step 2")
+    await stage.runner.wait_idle()
+    assert stage.results()[-1] == "All steps."
+
+
+@shared
+async def test_stop_key_cancels_the_call_at_the_server(stage: ServedStage) -> None:
+    await stage.begin("bad__slow")
+    await until(lambda: stage.last_call().tool_name == "bad__slow")
+    heard = stage.kernel.project / "heard"
+    await until(lambda: '"slow"' in heard.read_text())
+    await stage.interrupt()
+    await until(lambda: "notifications/cancelled" in heard.read_text())
+    assert stage.last_call().stop_reason == "interrupted"
+    assert not stage.unfinished()
+    assert await stage.run("bad__echo", text="on") == "on"
+
+
+@shared
+async def test_call_without_an_answer_is_stopped(stage: ServedStage) -> None:
+    server = stage.runner.servers["bad"]
+    usual, server.config = server.config, replace(server.config, seconds=0.2)
+    said = "Stopped: bad__slow has not answered within 0.2 seconds."
+    assert await stage.run("bad__slow") == said
+    server.config = usual
+
+
+@shared
+async def test_changed_tool_is_not_called_before_it_is_listed_anew(stage: ServedStage) -> None:
+    again = (call("bad__echo", "again", text="x"),)
+    stage.reply_with("bad__rename", {}, again)
+    await stage.play("Go on.")
+    assert "bad__echo" in stage.told(), "the list is the same to the end of the turn"
+    assert "has changed or removed this tool since it was listed" in stage.results()[-1]
+    await stage.run("bad__pid")
+    assert "bad__echo2" in stage.told() and "bad__echo" not in stage.told()
+    assert (await stage.run("bad__echo", text="x")).startswith("unknown_tool: There is no tool")
+    await stage.run("bad__die")
+    assert await stage.run("bad__echo", text="x") == "x", "the next process has the old name"
+
+
+# Questions
+
+
+@shared
+async def test_question_is_answered_by_an_owner(stage: ServedStage) -> None:
+    await stage.begin("bad__ask")
+    block = await stage.asked()
+    asked = stage.last_call().metadata["question"]
+    assert asked["message"] == "Who are you?"
+    assert [one["name"] for one in asked["fields"]] == ["name", "count", "colour", "sure"]
+    assert asked["fields"][2]["options"] == [["red", "red"], ["blue", "blue"]]
+    editor = await stage.actor("bo")
+    accept = {"block_id": block, "action": "accept"}
+    for actor, content, code in (
+        (editor, {"name": "bo"}, "permission_denied"),
+        (stage.owner, {}, "invalid_params"),
+        (stage.owner, {"name": "a"}, "invalid_params"),
+        (stage.owner, {"name": "amy", "count": "x"}, "invalid_params"),
+        (stage.owner, {"name": "amy", "more": 1}, "invalid_params"),
+    ):
+        with pytest.raises(AntiphonError) as error:
+            await stage.kernel.call(actor, "elicitation.answer", {**accept, "content": content})
+        assert error.value.code == code
+    answer = {"name": "amy", "count": 2, "sure": True}
+    await stage.call("elicitation.answer", **accept, content=answer)
+    await stage.runner.wait_idle()
+    assert json.loads(stage.results()[-1]) == {"action": "accept", "content": answer}
+    said = stage.last_call().metadata["question"]
+    assert (said["action"], said["by"]) == ("accept", "amy")
+    assert "content" not in said
+
+
+@shared
+async def test_question_is_declined(stage: ServedStage) -> None:
+    await stage.begin("bad__ask")
+    await stage.call("elicitation.answer", block_id=await stage.asked(), action="decline")
+    await stage.runner.wait_idle()
+    assert json.loads(stage.results()[-1]) == {"action": "decline"}
+
+
+@pytest.mark.parametrize("by", ["stop key", "server"])
+@shared
+async def test_question_is_withdrawn(stage: ServedStage, by: str) -> None:
+    await stage.begin("bad__ask" if by == "stop key" else "bad__ask_and_forget")
+    await stage.asked()
+    if by == "stop key":
+        await stage.interrupt()
+    await stage.runner.wait_idle()
+    assert stage.last_call().metadata["question"]["action"] == "cancel"
+    with pytest.raises(AntiphonError, match="No question waits"):
+        await stage.call("elicitation.answer", block_id=stage.last_call().id, action="decline")
+
+
+# Lists
+
+
+async def test_lists_of_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "SERVER_SECONDS", 3.0)
+    stage = await ServedStage.open(
+        tmp_path,
+        faulty("many", name="many"),
+        faulty("bad"),
+        faulty("alike", name="alike"),
+        faulty("invalid", name="invalid"),
+        faulty("usual", "30", name="late"),
+    )
+    try:
+        await stage.play("Go on.")
+        told = stage.told()
+        assert len([one for one in told if one.startswith("many__")]) == 128
+        assert [one for one in told if one.startswith("alike__")] == [
+            "alike__a_b",
+            "alike__a_b_2",
+            "alike__a_b_3",
+            "alike__" + "x" * 57,
+            "alike__" + "x" * 55 + "_2",
+        ]
+        assert [one for one in told if one.startswith("bad__")] == ["bad__good"]
+        last = str(stage.provider.prompts[-1].conversation.messages[-1])
+        assert "[TOOLS MISSING] late: it is still starting" in last
+        assert "[TOOLS MISSING] many: it has more than 128 tools" in last
+        listed = {one["name"]: one for one in (await stage.call("mcp.list"))["servers"]}
+        assert listed["late"]["state"] == "starting"
+        assert "'huge' is left out: its definition has more than" in listed["bad"]["problem"]
+        assert "Input should be 'object'" in listed["invalid"]["problem"]
+        assert len(listed["many"]["tools"]) == 128
+    finally:
+        await stage.close()
+
+
+# Approval
+
+
+async def test_approval_holds_for_the_definition_that_was_approved(tmp_path: Path) -> None:
+    stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
+
+    async def decide(decision: str) -> None:
+        await until(lambda: any(one.is_undecided for one in stage.of_kind(BlockKind.TOOL_CALL)))
+        await stage.call("permission.decide", block_id=stage.last_call().id, decision=decision)
+        await stage.runner.wait_idle()
+
+    try:
+        await stage.begin("bad__echo", text="a")
+        await decide("always")
+        assert await stage.run("bad__echo", text="a") == "a", "the rule holds"
+        assert stage.last_call().permission == CallPermission.ALWAYS
+        (rule,) = (await stage.call("permission.list"))["rules"]
+        assert rule["tool"] == "bad__echo"
+        await stage.begin("bad__change")
+        await decide("once")
+        await stage.begin("bad__echo", text="a")
+        await decide("no")
+        assert stage.results()[-1] == "Not run: amy said no."
+    finally:
+        await stage.close()
+
+
+@pytest.mark.parametrize(
+    ("permits", "permit"),
+    [
+        ({}, "ask"),
+        ({"bad__echo": "allow"}, "allow"),
+        ({"bad__*": "allow"}, "allow"),
+        ({"bad__*": "allow", "bad__echo": "deny"}, "deny"),
+        ({"bad__*": "deny", "*": "allow"}, "deny"),
+        ({"other__*": "allow"}, "ask"),
+    ],
+)
+def test_policy_names_a_tool_or_its_server(permits: dict[str, str], permit: str) -> None:
+    assert (PermissionPolicy.parse(permits).permit("bad__echo") or "ask") == permit
+
+
+async def test_processes_end_with_the_kernel(tmp_path: Path) -> None:
+    stage = await ServedStage.open(tmp_path, faulty())
+    pid = int(await stage.run("bad__pid"))
+    assert is_running(pid)
+    await stage.close()
+    assert not is_running(pid)
+
+
+async def test_model_with_few_tools_is_told_of_those_that_are_named(tmp_path: Path) -> None:
+    stage = await ServedStage.open(tmp_path, faulty(), tools=("block_read", "bad__echo"))
+    await stage.play("Go on.")
+    assert stage.told() == ["bad__echo"]
+    await stage.close()
+
+
+async def test_only_an_owner_has_tools_run(tmp_path: Path) -> None:
+    stage = await ServedStage.open(tmp_path, faulty())
+    stage.reply_with("bad__echo", {"text": "x"})
+    await stage.play("Go on.", await stage.actor("bo"))
+    assert stage.results()[-1].startswith("Not run: this turn answers a message of bo, an editor")
+    await stage.close()
