@@ -7,15 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from acp.schema import (
-    BlobResourceContents,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
-    PromptCapabilities,
-    ResourceContentBlock,
-    TextContentBlock,
-    TextResourceContents,
-)
+from acp import schema
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import current_layout, layout_of
@@ -33,7 +25,10 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import SYSTEM, ContextId
 
 PromptPart = (
-    TextContentBlock | ImageContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
+    schema.TextContentBlock
+    | schema.ImageContentBlock
+    | schema.ResourceContentBlock
+    | schema.EmbeddedResourceContentBlock
 )
 
 _MOST: Final = 100_000
@@ -60,7 +55,7 @@ class Look:
 
 
 async def read_prompt(
-    turn: AgentTurn, seen: Look, can: PromptCapabilities
+    turn: AgentTurn, seen: Look, can: schema.PromptCapabilities
 ) -> tuple[list[PromptPart], Look]:
     """Return the prompt of a turn, and what the agent has seen once it has read that.
 
@@ -90,11 +85,11 @@ async def read_prompt(
     if told:
         told.insert(0, _SHARED if not seen.version else "Since you have last looked:")
         parts.append(
-            TextContentBlock(type="text", text="\n\n".join([*told, "The message to you:"]))
+            schema.TextContentBlock(type="text", text="\n\n".join([*told, "The message to you:"]))
         )
     # A command of the agent's is one only at the beginning.
     at = 0 if text.startswith("/") else len(parts)
-    parts.insert(at, TextContentBlock(type="text", text=text))
+    parts.insert(at, schema.TextContentBlock(type="text", text=text))
     parts += await _attachments(turn.writer.kernel, context, turn.prompt, can)
     return parts, Look(version, frozenset(one.block.id for one in items) | message)
 
@@ -157,7 +152,7 @@ async def _changes(
 
 
 async def _attachments(
-    kernel: Kernel, context: Context, message: str, can: PromptCapabilities
+    kernel: Kernel, context: Context, message: str, can: schema.PromptCapabilities
 ) -> list[PromptPart]:
     """Return the files of a message: by their place in the project, or as they were attached."""
     parts: list[PromptPart] = []
@@ -171,18 +166,24 @@ async def _attachments(
             place = (kernel.project / path).as_uri()
             lines = reference.lines if reference is not None else None
             mark = f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
-            parts.append(ResourceContentBlock(type="resource_link", name=name + mark, uri=place))
+            parts.append(
+                schema.ResourceContentBlock(type="resource_link", name=name + mark, uri=place)
+            )
         elif data is not None and kind is not None and kind.startswith("image/") and can.image:
             encoded = b64encode(data).decode()
-            parts.append(ImageContentBlock(type="image", data=encoded, mime_type=kind))
+            parts.append(schema.ImageContentBlock(type="image", data=encoded, mime_type=kind))
         elif text and can.embedded_context:
-            resource = TextResourceContents(uri=f"attachment:///{name}", text=text, mime_type=kind)
-            parts.append(EmbeddedResourceContentBlock(type="resource", resource=resource))
+            resource = schema.TextResourceContents(
+                uri=f"attachment:///{name}", text=text, mime_type=kind
+            )
+            parts.append(schema.EmbeddedResourceContentBlock(type="resource", resource=resource))
         elif data is not None and can.embedded_context:
             encoded = b64encode(data).decode()
-            blob = BlobResourceContents(uri=f"attachment:///{name}", blob=encoded, mime_type=kind)
-            parts.append(EmbeddedResourceContentBlock(type="resource", resource=blob))
+            blob = schema.BlobResourceContents(
+                uri=f"attachment:///{name}", blob=encoded, mime_type=kind
+            )
+            parts.append(schema.EmbeddedResourceContentBlock(type="resource", resource=blob))
         else:
             said = f"Attached file {name}:\n{text}" if text else f"[attached file: {name}]"
-            parts.append(TextContentBlock(type="text", text=said))
+            parts.append(schema.TextContentBlock(type="text", text=said))
     return parts

@@ -8,22 +8,7 @@ from collections.abc import Awaitable
 from importlib.metadata import version
 from typing import Any, Final
 
-from acp import PROTOCOL_VERSION
-from acp.schema import (
-    AvailableCommand,
-    AvailableCommandsUpdate,
-    ClientCapabilities,
-    ConfigOptionUpdate,
-    CurrentModeUpdate,
-    FileSystemCapabilities,
-    Implementation,
-    InitializeResponse,
-    PromptCapabilities,
-    PromptResponse,
-    SessionModeState,
-    SessionNotification,
-    UsageUpdate,
-)
+from acp import PROTOCOL_VERSION, schema
 
 from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.contexts import Context
@@ -41,8 +26,8 @@ from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 
-_CAPABILITIES: Final = ClientCapabilities(
-    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
+_CAPABILITIES: Final = schema.ClientCapabilities(
+    fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
 )
 
 _STOP_SHARE: Final = 3
@@ -55,13 +40,13 @@ class AgentSession:
     def __init__(
         self, kernel: Kernel, context: Context, config: AgentConfig, settings: TurnSettings
     ) -> None:
-        self.modes: SessionModeState | None = None
+        self.modes: schema.SessionModeState | None = None
         """Modes of the agent, and the one that it is in."""
         self.config_options: list[Any] = []
         """Options of the session with their values."""
-        self.commands: list[AvailableCommand] = []
+        self.commands: list[schema.AvailableCommand] = []
         """Commands that a message to it may begin with, after a slash."""
-        self.usage: UsageUpdate | None = None
+        self.usage: schema.UsageUpdate | None = None
         """How full its window is, and what it has cost."""
         self.changed = Signal[()]()
         """One of these has changed."""
@@ -75,7 +60,7 @@ class AgentSession:
         self._seen = Look()
         self._shown: Look | None = None
         """What it has seen once it answers the prompt that it was sent."""
-        self._can: PromptCapabilities = PromptCapabilities()
+        self._can: schema.PromptCapabilities = schema.PromptCapabilities()
         self._played: PlayedTurn | None = None
 
     # Turns
@@ -108,8 +93,11 @@ class AgentSession:
             raise TurnFailed(self._explained(error)) from error
 
     async def _response(
-        self, connection: AgentConnection, played: PlayedTurn, prompt: Awaitable[PromptResponse]
-    ) -> PromptResponse:
+        self,
+        connection: AgentConnection,
+        played: PlayedTurn,
+        prompt: Awaitable[schema.PromptResponse],
+    ) -> schema.PromptResponse:
         """Return how the agent has ended a turn."""
         answered = asyncio.ensure_future(connection.answered(prompt))
         # When it is stopped, nobody may ask any more how it has ended.
@@ -129,7 +117,7 @@ class AgentSession:
         self,
         connection: AgentConnection,
         played: PlayedTurn,
-        answered: asyncio.Future[PromptResponse],
+        answered: asyncio.Future[schema.PromptResponse],
     ) -> None:
         """Tell the agent to stop, and wait until it has; end one that does not."""
         played.stop()
@@ -174,7 +162,7 @@ class AgentSession:
             about = connection.agent.initialize(
                 protocol_version=PROTOCOL_VERSION,
                 client_capabilities=_CAPABILITIES,
-                client_info=Implementation(name="antiphon", version=version("antiphon")),
+                client_info=schema.Implementation(name="antiphon", version=version("antiphon")),
             )
             said = await connection.answered(about, seconds)
             if said.protocol_version != PROTOCOL_VERSION:
@@ -182,7 +170,7 @@ class AgentSession:
                 raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}")
             capabilities = said.agent_capabilities
             prompts = capabilities.prompt_capabilities if capabilities is not None else None
-            self._can = prompts or PromptCapabilities()
+            self._can = prompts or schema.PromptCapabilities()
             try:
                 await self._open(connection, said)
             except AgentRefused as error:
@@ -196,7 +184,7 @@ class AgentSession:
         self._connection = connection
         return connection
 
-    async def _open(self, connection: AgentConnection, said: InitializeResponse) -> None:
+    async def _open(self, connection: AgentConnection, said: schema.InitializeResponse) -> None:
         """Go on with the stored session, if there is one and the agent can; else begin one."""
         agent, seconds = connection.agent, self._settings.agent_silence_seconds
         folder = str(self._config.cwd or self._kernel.project)
@@ -252,19 +240,19 @@ class AgentSession:
 
     # What the agent says of the session
 
-    async def _updated(self, notification: SessionNotification) -> None:
+    async def _updated(self, notification: schema.SessionNotification) -> None:
         update = notification.update
         if notification.session_id != self._id:
             return
         match update:
-            case AvailableCommandsUpdate():
+            case schema.AvailableCommandsUpdate():
                 self.commands = list(update.available_commands)
-            case CurrentModeUpdate():
+            case schema.CurrentModeUpdate():
                 if self.modes is not None:
                     self.modes.current_mode_id = update.current_mode_id
-            case ConfigOptionUpdate():
+            case schema.ConfigOptionUpdate():
                 self.config_options = list(update.config_options)
-            case UsageUpdate():
+            case schema.UsageUpdate():
                 self.usage = update
             case _:
                 if self._played is not None:

@@ -9,20 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from acp.schema import (
-    AgentMessageChunk,
-    AgentPlanUpdate,
-    AgentThoughtChunk,
-    AudioContentBlock,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
-    ResourceContentBlock,
-    TextContentBlock,
-    TextResourceContents,
-    ToolCallStart,
-    ToolCallUpdate,
-    Usage,
-)
+from acp import schema
 
 from antiphon_kernel.document.schema import ListSchema, TextSchema, encode_schema
 from antiphon_kernel.providers import TokenUsage
@@ -55,24 +42,24 @@ _LOCATIONS: Final = 20
 _ENDED: Final = "The turn ended before the agent said what came of this call."
 
 _Content = (
-    TextContentBlock
-    | ImageContentBlock
-    | AudioContentBlock
-    | ResourceContentBlock
-    | EmbeddedResourceContentBlock
+    schema.TextContentBlock
+    | schema.ImageContentBlock
+    | schema.AudioContentBlock
+    | schema.ResourceContentBlock
+    | schema.EmbeddedResourceContentBlock
 )
 
 
 def content_text(content: _Content) -> str:
     """Return content as text; what is none is named in a line."""
     match content:
-        case TextContentBlock(text=text):
+        case schema.TextContentBlock(text=text):
             return text
-        case EmbeddedResourceContentBlock(resource=TextResourceContents(text=text)):
+        case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents(text=text)):
             return text
-        case EmbeddedResourceContentBlock(resource=resource):
+        case schema.EmbeddedResourceContentBlock(resource=resource):
             return f"[{resource.mime_type or 'file'}: {resource.uri}]\n"
-        case ResourceContentBlock():
+        case schema.ResourceContentBlock():
             return f"[{content.name}]({content.uri})\n"
     return f"[{content.type}: {content.mime_type}]\n"
 
@@ -111,17 +98,17 @@ class TurnUpdates:
             AntiphonError: if it cannot be written, as when somebody has ended the block.
         """
         match update:
-            case AgentMessageChunk(content=content, message_id=message):
+            case schema.AgentMessageChunk(content=content, message_id=message):
                 await self._say(BlockKind.TEXT, content_text(content), message)
-            case AgentThoughtChunk(content=content, message_id=message):
+            case schema.AgentThoughtChunk(content=content, message_id=message):
                 await self._say(BlockKind.THINKING, content_text(content), message)
-            case ToolCallStart() | ToolCallUpdate():
+            case schema.ToolCallStart() | schema.ToolCallUpdate():
                 await self._take_call(update)
-            case AgentPlanUpdate():
+            case schema.AgentPlanUpdate():
                 marked = ((_PLAN_MARKS.get(one.status, "[ ] {}"), one) for one in update.entries)
                 await self._write_plan([mark.format(one.content) for mark, one in marked])
 
-    async def end(self, reason: str, usage: Usage | None) -> None:
+    async def end(self, reason: str, usage: schema.Usage | None) -> None:
         """End the turn as the agent has ended it.
 
         Raises:
@@ -198,13 +185,13 @@ class TurnUpdates:
 
     # Calls
 
-    async def _take_call(self, update: ToolCallStart | ToolCallUpdate) -> None:
+    async def _take_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
         """Write what is said of a call, which may be new.
 
         One of whose blocks somebody has ended is followed no more.
         """
         call = self._calls.get(update.tool_call_id)
-        if call is None or (call.has_ended and isinstance(update, ToolCallStart)):
+        if call is None or (call.has_ended and isinstance(update, schema.ToolCallStart)):
             call = await self._begin_call(update)
         if call.has_ended:
             return
@@ -219,7 +206,7 @@ class TurnUpdates:
             for block in (*writer.context.block_tree.descendants(call.block, 1), call.block):
                 await writer.finish(block, Status.ERROR, is_error=True)
 
-    async def _begin_call(self, update: ToolCallStart | ToolCallUpdate) -> _AgentCall:
+    async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> _AgentCall:
         await self._end_text()
         turn, is_shell = self.turn, update.kind == "execute"
         name = SHELL if is_shell else _title(update) or update.kind or "tool"
@@ -230,7 +217,9 @@ class TurnUpdates:
         call = self._calls[update.tool_call_id] = _AgentCall(block, is_shell)
         return call
 
-    async def _write_call(self, call: _AgentCall, update: ToolCallStart | ToolCallUpdate) -> None:
+    async def _write_call(
+        self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
+    ) -> None:
         turn, writer = self.turn, self.turn.writer
         text, fields = self._described(call, update)
         if text is not None or fields:
@@ -262,7 +251,7 @@ class TurnUpdates:
                 await call.result.end(status, **fields)
 
     def _described(
-        self, call: _AgentCall, update: ToolCallStart | ToolCallUpdate
+        self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
     ) -> tuple[str | None, dict[str, Any]]:
         """Return the text and the header fields of a call, as far as an update changes them."""
         new: dict[str, Any] = {}
@@ -322,7 +311,7 @@ def _lines(old: str, new: str) -> tuple[str, str]:
     return (f"{old}\n", f"{new}\n") if is_part else (old, new)
 
 
-def _title(update: ToolCallStart | ToolCallUpdate) -> str:
+def _title(update: schema.ToolCallStart | schema.ToolCallUpdate) -> str:
     return one_line(update.title or "")
 
 
