@@ -39,18 +39,19 @@ _PLAN_MARKS: Final = {"completed": "[x] {}", "in_progress": "[ ] {} (in progress
 _LOCATIONS: Final = 20
 """Places of a call that its block names."""
 
+_NO_ENDS: Final = {
+    "max_turn_requests": (
+        "The agent has stopped: it has made as many requests as it makes in one turn.",
+        "limit",
+    ),
+    "cancelled": ("The agent says that its turn was cancelled.",),
+}
+"""Reasons for an end with which an answer is not whole, and what people are told of them."""
+
 _ENDED: Final = "The turn ended before the agent said what came of this call."
 
-_Content = (
-    schema.TextContentBlock
-    | schema.ImageContentBlock
-    | schema.AudioContentBlock
-    | schema.ResourceContentBlock
-    | schema.EmbeddedResourceContentBlock
-)
 
-
-def content_text(content: _Content) -> str:
+def content_text(content: Any) -> str:
     """Return content as text; what is none is named in a line."""
     match content:
         case schema.TextContentBlock(text=text):
@@ -114,44 +115,27 @@ class TurnUpdates:
         Raises:
             TurnFailed: if that was no end of an answer.
         """
-        text = self._block if self._kind is BlockKind.TEXT else None
-        is_cut = reason in (MAX_TOKENS, REFUSED)
+        is_cut, is_text = reason in (MAX_TOKENS, REFUSED), self._kind is BlockKind.TEXT
         await self._end_text(reason if is_cut else None)
-        await self.close_calls()
         writer = self.turn.writer
+        for call in [one for one in self._calls.values() if not one.has_ended]:
+            await (call.result or await open_result(writer, call.block)).fail(_ENDED)
         if self._plan is not None:
             await writer.finish(self._plan, Status.DONE)
         if usage is not None and usage.total_tokens:
-            used = TokenUsage(
-                1,
-                usage.input_tokens,
-                usage.cached_read_tokens or 0,
-                usage.cached_write_tokens or 0,
-                usage.output_tokens,
-                usage.thought_tokens or 0,
-                unpriced=1,
-            )
+            cached, written = usage.cached_read_tokens or 0, usage.cached_write_tokens or 0
+            tokens = usage.input_tokens, cached, written, usage.output_tokens
+            used = TokenUsage(1, *tokens, usage.thought_tokens or 0, unpriced=1)
             if self._last is not None:
                 writer.describe(self._last, metadata={USAGE: used.as_json()})
             asker, agent = self.turn.asker.session.principal.id, writer.actor.principal.id
             await writer.kernel.usage.add(writer.context.id, agent, asker, used)
-        if reason == "max_turn_requests":
-            said = "The agent has stopped: it has made as many requests as it makes in one turn."
-            raise TurnFailed(said, "limit")
-        if reason == "cancelled":
-            raise TurnFailed("The agent says that its turn was cancelled.")
-        if is_cut and text is None:
+        if reason in _NO_ENDS:
+            raise TurnFailed(*_NO_ENDS[reason])
+        if is_cut and not is_text:
             raise TurnFailed(f"The answer ended before it began: {reason}.")
         if self._last is None:
             raise TurnFailed("The agent has answered nothing.")
-
-    async def close_calls(self) -> None:
-        """Answer the calls of which the agent has not said what came of them."""
-        for call in self._calls.values():
-            if not call.has_ended:
-                call.has_ended = True
-                call.result = call.result or await open_result(self.turn.writer, call.block)
-                await call.result.fail(_ENDED)
 
     # Text
 
