@@ -13,7 +13,7 @@ import pytest
 from antiphon.actions import Mode
 from antiphon.screens.questions import READ_SECONDS
 from antiphon_kernel.config import AgentConfig
-from tests.app.opened import Opened, World, opened, world
+from tests.app.opened import World, opened, world
 from tests.clocks import ManualClock
 from tests.kernel import agents
 from tests.waiting import until
