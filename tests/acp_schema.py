@@ -1,7 +1,7 @@
 """Lines of the Agent Client Protocol, checked against its published JSON schema by their method.
 
 Run as a program, it stands between a client and an agent and keeps what both say:
-`python acp_schema.py FILE COMMAND ARGUMENT...`.
+`python acp_schema.py FOLDER COMMAND ARGUMENT...`; a file for each process, named by its id.
 """
 
 from __future__ import annotations
@@ -56,11 +56,14 @@ class AcpLines:
                 self._check_part(sender, method, "Response", message["result"], message)
         self.checked.append((sender, method))
 
-    def check_file(self, path: Path) -> None:
-        """Check what was recorded in a file."""
-        for line in path.read_text("utf-8").splitlines():
+    @classmethod
+    def recorded(cls, path: Path) -> AcpLines:
+        """Check what was recorded of a process; a line that it died in does not count."""
+        lines = cls()
+        for line in path.read_text("utf-8").split("\n")[:-1]:
             sender, _, said = line.partition(" ")
-            self.check(sender, json.loads(said))
+            lines.check(sender, json.loads(said))
+        return lines
 
     def _check_part(self, side: str, method: str, kind: str, part: Any, message: Any) -> None:
         if method.startswith("_"):
@@ -108,16 +111,16 @@ def _check(part: Any, about: dict[str, str], message: Any) -> None:
     assert not problems, f"{problems} in {json.dumps(message)[:2000]}"
 
 
-def _record(path: str, command: list[str]) -> int:
+def _record(folder: str, command: list[str]) -> int:
     agent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert agent.stdin is not None and agent.stdout is not None
     lock = threading.Lock()
-    with Path(path).open("ab", buffering=0) as kept:
+    with (Path(folder) / str(agent.pid)).open("wb", buffering=0) as kept:
 
         def pass_on(sender: bytes, source: IO[bytes], sink: IO[bytes]) -> None:
             for line in source:
                 with lock:
-                    kept.write(sender + b" " + line.rstrip(b"\n") + b"\n")
+                    kept.write(sender + b" " + line)
                 sink.write(line)
                 sink.flush()
             sink.close()

@@ -22,16 +22,19 @@ from antiphon.acp_agent.updates import SessionUpdates
 from antiphon.followed_block import list_blocks
 from antiphon_kernel.client.address import Locate
 from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types import constants
-from antiphon_kernel.types.block_metadata import ERROR_KIND
+from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.quoting import join_names
 
-_ANSWERS: Final = (
-    schema.PermissionOption(option_id="once", name="Allow once", kind="allow_once"),
-    schema.PermissionOption(option_id="always", name="Always allow it", kind="allow_always"),
-    schema.PermissionOption(option_id="no", name="No", kind="reject_once"),
-)
+_ANSWERS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
+    "once": ("allow_once", "Allow once"),
+    "always": ("allow_always", "Always allow it"),
+    "no": ("reject_once", "No"),
+}
+"""Kinds and words of the decisions about a call."""
 
 _STOP_REASONS: Final[dict[str, schema.StopReason]] = {
     constants.INTERRUPTED: "cancelled",
@@ -62,6 +65,8 @@ class AcpSession:
         self._asking: dict[str, asyncio.Task[None]] = {}
         """Questions that the client was asked, by call."""
         self._is_cancelled = False
+        self.names: list[str] = []
+        """Models and agents that answer here."""
 
     async def open(self) -> None:
         """Tell all blocks that were not told yet, and from now on whatever comes.
@@ -100,12 +105,17 @@ class AcpSession:
         self, model: str | None = None
     ) -> list[schema.SessionConfigOptionSelect | schema.SessionConfigOptionBoolean]:
         """Return what a person may choose here, after choosing a model if one is given."""
+        about = {"context": self.id}
         chosen = {} if model is None else {"model": model}
-        here = await self._calls.call("context.model", {"context": self.id, **chosen})
+        here = await self._calls.call("context.model", {**about, **chosen})
+        agents = (await self._calls.call("agent.list", about))["agents"]
         self._updates.model = here.get("model")
-        if not here["models"]:
+        self.names = [*here["models"], *(one["name"] for one in agents)]
+        if not self.names:
             return []
-        names = [schema.SessionConfigSelectOption(value=one, name=one) for one in here["models"]]
+        named = [schema.SessionConfigSelectOption(value=one, name=one) for one in self.names]
+        if self._updates.model is None:
+            named.insert(0, schema.SessionConfigSelectOption(value="", name="nobody"))
         return [
             schema.SessionConfigOptionSelect(
                 type="select",
@@ -113,8 +123,8 @@ class AcpSession:
                 name="Model",
                 category="model",
                 description="Answers messages that name nobody, for everybody in this context",
-                current_value=here["model"],
-                options=names,
+                current_value=self._updates.model or "",
+                options=named,
             )
         ]
 
@@ -126,14 +136,21 @@ class AcpSession:
         Raises:
             AntiphonError: if there is no model, the message is not taken, or the turn has failed.
         """
+        text, files, references = _read_prompt(prompt, self._project)
         await self.open()
         self._is_cancelled = False
-        if not await self.options():
+        await self.options()
+        if not self.names:
             listed = await self._calls.call("model.list", {"published": False})
             raise AntiphonError(ErrorCode.INVALID_PARAMS, listed["advice"])
+        if self._updates.model is None and not set(mentions(text)) & set(self.names):
+            raise invalid_params(
+                f"Nobody answers here: choose a model, or begin with @ and one of"
+                f" {join_names(self.names)}."
+            )
         waiting = self._calls.another()
         try:
-            message = self._updates.answering = await self._send(prompt)
+            message = self._updates.answering = await self._send(text, files, references)
             if self._is_cancelled:
                 await self.cancel()
             await waiting.call("turn.wait", {"message": message})
@@ -149,8 +166,9 @@ class AcpSession:
         if self._updates.answering is not None:
             await self._calls.call("turn.interrupt", {"message": self._updates.answering})
 
-    async def _send(self, prompt: Sequence[ContentBlock]) -> str:
-        text, files, references = _read_prompt(prompt, self._project)
+    async def _send(
+        self, text: str, files: Sequence[dict[str, Any]], references: Sequence[str]
+    ) -> str:
         new = {"context": self.id, "role": "user", "kind": "text", "content": text}
         message = str((await self._calls.call("block.create", new))["block_id"])
         self._updates.own.add(message)
@@ -227,7 +245,13 @@ class AcpSession:
     async def _ask(self, call: str) -> None:
         """Ask the client whether a call may run."""
         shown = schema.ToolCallUpdate(tool_call_id=call, **self._updates.calls[call])
-        answer = await self._client.request_permission(self.id, shown, list(_ANSWERS))
+        words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES)
+        options = [
+            schema.PermissionOption(option_id=one, kind=kind, name=words[one] if words else name)
+            for one, (kind, name) in _ANSWERS.items()
+            if words is None or one in words
+        ]
+        answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
             decided = {"block_id": call, "decision": answer.outcome.option_id}
             with suppress(AntiphonError):  # somebody else was first, which the call says

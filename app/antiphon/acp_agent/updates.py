@@ -16,8 +16,9 @@ from acp import helpers, schema
 from acp.helpers import SessionUpdate, text_block, tool_diff_content
 
 from antiphon.followed_block import FollowedBlock
-from antiphon_kernel.text.patch import PatchParser, split_patch
+from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
 from antiphon_kernel.text.sequence_diff import changed_ranges
+from antiphon_kernel.types.block_metadata import AGENT_CALL
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names, truncate
@@ -25,18 +26,19 @@ from antiphon_kernel.types.quoting import join_names, truncate
 REST_SECONDS: Final = 1.0
 """How long nobody has edited told text before that is told; how often growing output is."""
 
-SHOWN_OUTPUT: Final = 10_000
+_GROWING: Final = 10_000
 """Code points of a result, its last ones, that are told while it grows."""
 
 _AROUND: Final = 3
 """Unchanged lines that are told above and below an edit."""
 
-_STATUSES: Final = {
-    "pending": "pending",
-    "running": "in_progress",
-    "done": "completed",
-    "error": "failed",
+_CHUNKS: Final[Mapping[str, Any]] = {
+    "user_message_chunk": schema.UserMessageChunk,
+    "agent_thought_chunk": schema.AgentThoughtChunk,
+    "agent_message_chunk": schema.AgentMessageChunk,
 }
+
+_STATUSES: Final = {"pending": "pending", "running": "in_progress", "done": "completed"}
 
 _KINDS: Final = {
     "shell": "execute",
@@ -47,7 +49,10 @@ _KINDS: Final = {
     "rename": "move",
     "move": "move",
 }
-"""Kinds of the protocol by the last word of a tool's name."""
+"""Kinds of calls by the last word of a tool's name."""
+
+_STEP: Final = re.compile(r"- \[([ x])\] (.*?)( \(in progress\))?")
+"""A step of an agent's plan, as its list is rendered."""
 
 
 class SessionUpdates:
@@ -56,21 +61,21 @@ class SessionUpdates:
     def __init__(self, project: Path) -> None:
         self.me = ""
         """Name of the person whose client it is."""
+        self.model: str | None = None
+        """Name of the model whose text needs no name."""
         self.blocks: dict[str, FollowedBlock] = {}
+        self.calls: dict[str, dict[str, Any]] = {}
+        """The fields that were told last of each call."""
         self.own: set[str] = set()
-        """Messages that the client has shown already."""
+        """Messages that the client shows by itself."""
         self.answering: str | None = None
         """The one of them that is being answered."""
-        self.model: str | None = None
-        """Whoever answers messages that name nobody: its text needs no name."""
         self._project = project
         self._open: str | None = None
         """The block whose text is being told."""
         self._behind: dict[str, None] = {}
         """Blocks of which some text is not told yet."""
         self._edited: dict[str, None] = {}
-        self.calls: dict[str, dict[str, Any]] = {}
-        """What was told last of each call."""
         self._results: dict[str, dict[str, None]] = {}
         """Results by call."""
         self._due: dict[str, float] = {}
@@ -91,11 +96,9 @@ class SessionUpdates:
             one = self.blocks[block] = FollowedBlock(event["header"])
         if event["version"] <= one.version:
             return
-        was_excluded = one.header.get("excluded")
+        was_excluded = _is_excluded(one)
         edited = one.take(event, rendered)
         kind, parent = one.header["kind"], str(one.header.get("parent_id"))
-        if one.header.get("excluded"):
-            return
         if kind == BlockKind.TOOL_CALL:
             yield from self._call(block)
         elif kind == BlockKind.TOOL_RESULT:
@@ -105,8 +108,10 @@ class SessionUpdates:
             else:
                 self._due.setdefault(parent, now + REST_SECONDS)
         elif kind == BlockKind.FILE:
-            if parent in self.blocks and self.blocks[parent].said and parent not in self.own:
+            if parent in self.blocks and self.blocks[parent].said:
                 yield from self._files(parent)
+        elif steps := _steps(one):
+            yield helpers.update_plan(steps)
         else:
             if edited or was_excluded or (one.end_said and one.rest):
                 one.shown = len(one.text) if one.end_said else one.shown
@@ -131,9 +136,12 @@ class SessionUpdates:
     # Texts
 
     def _grow(self) -> Iterator[SessionUpdate]:
+        if self._open is not None and _is_excluded(self.blocks[self._open]):
+            self._open = None
         for block in (*(() if self._open is None else (self._open,)), *self._behind):
             one = self.blocks[block]
-            if self._open not in (None, block) or block not in self._behind or one.waits:
+            is_next = self._open in (None, block) and block in self._behind
+            if not is_next or one.waits or _is_excluded(one):
                 continue
             if one.rest:
                 yield from self._say(block, one)
@@ -142,92 +150,83 @@ class SessionUpdates:
             del self._behind[block]
 
     def _say(self, block: str, one: FollowedBlock) -> Iterator[SessionUpdate]:
-        header, text = one.header, one.rest
-        kind, author, is_first = header["kind"], header["username"], not one.said
+        header, text, is_first = one.header, one.rest, not one.said
+        kind, author = header["kind"], header["username"]
         one.said += text
         one.shown = len(one.text)
-        told: dict[str, Any] = {
-            "message_id": block,
-            "field_meta": {"antiphon": {"author": author, "block": header["name"]}},
-        }
-        content = text_block(text)
         if block in self.own or (kind == BlockKind.ERROR and header["parent_id"] == self.answering):
             return  # the client has it already, or gets it as the answer to its request
         if header["role"] == Role.USER:
-            content.text = f"{author}: {text}" if is_first and author != self.me else text
-            yield schema.UserMessageChunk(
-                session_update="user_message_chunk", content=content, **told
-            )
+            text = f"{author}: {text}" if is_first and author != self.me else text
+            yield _chunk("user_message_chunk", text_block(text), block, header)
             yield from self._files(block)
         elif kind == BlockKind.THINKING:
-            yield schema.AgentThoughtChunk(
-                session_update="agent_thought_chunk", content=content, **told
-            )
+            yield _chunk("agent_thought_chunk", text_block(text), block, header)
         else:
-            named = f"Error: {text}" if kind == BlockKind.ERROR and is_first else text
-            content.text = f"**{author}:** {named}" if is_first and author != self.model else named
-            yield schema.AgentMessageChunk(
-                session_update="agent_message_chunk", content=content, **told
-            )
+            text = f"Error: {text}" if kind == BlockKind.ERROR and is_first else text
+            text = f"**{author}:** {text}" if is_first and author != self.model else text
+            yield _chunk("agent_message_chunk", text_block(text), block, header)
 
     def _files(self, message: str) -> Iterator[SessionUpdate]:
         """Tell the files of a message that was told."""
-        for one in list(self.blocks.values()):
+        for block, one in self.blocks.items():
             header = one.header
-            if header.get("parent_id") != message or header["kind"] != BlockKind.FILE:
-                continue
-            if not one.end_said and not header.get("excluded"):
+            is_file = header["kind"] == BlockKind.FILE and header.get("parent_id") == message
+            if is_file and not one.end_said and not _is_excluded(one) and message not in self.own:
                 one.end_said = True
                 path = Path(header.get("path") or header["name"])
                 link = helpers.resource_link_block(path.name, (self._project / path).as_uri())
-                yield schema.UserMessageChunk(session_update="user_message_chunk", content=link)
+                yield _chunk("user_message_chunk", link, block, header)
 
     def _edit(self, block: str, one: FollowedBlock) -> Iterator[SessionUpdate]:
         before, now, name = one.said, one.text[: one.shown], one.header["name"]
-        if before == now or one.waits or one.header.get("excluded"):
+        if before == now or one.waits or _is_excluded(one):
             return
         one.said = now
+        editors = join_names(one.editors) if one.editors else "Somebody"
+        one.editors.clear()
         old, new = before.split("\n"), now.split("\n")
         changes = changed_ranges(old, new)
-        above = max(0, changes[0].start - _AROUND)
-        last = changes[-1]
-        changed = (old[above : last.end + _AROUND], new[above : last.new_end + _AROUND])
-        left, came = ("\n".join(lines) for lines in changed)
+        above, last = max(0, changes[0].start - _AROUND), changes[-1]
+        left = "\n".join(old[above : last.end + _AROUND])
+        came = "\n".join(new[above : last.new_end + _AROUND])
         yield helpers.start_tool_call(
             f"{block}@{one.version}",
-            f"{join_names(one.editors) if one.editors else 'Somebody'} edited {name}",
+            f"{editors} edited {name}",
             kind="edit",
             status="completed",
             content=[tool_diff_content(name, came, left)],
         )
-        one.editors.clear()
 
     # Calls
 
     def _call(self, call: str) -> Iterator[SessionUpdate]:
         self._due.pop(call, None)
         one = self.blocks.get(call)
-        if one is None or one.header.get("excluded"):
+        if one is None or _is_excluded(one):
             return
         header, given = one.header, one.header.get("input") or {}
-        name = str(header.get("tool_name") or "tool")
-        path = given.get("path") or header.get("path")
-        target = given.get("command") or path or given.get("block_id") or given.get("query")
-        start = given.get("start_line")
-        line = start + 1 if isinstance(start, int) else None
-        place = (
-            [] if path is None else [schema.ToolCallLocation(path=self._absolute(path), line=line)]
-        )
+        about = header.get("metadata", {}).get(AGENT_CALL, {})
+        name, path = str(header.get("tool_name") or "tool"), given.get("path")
+        target = given.get("command") or path or given.get("block_id") or given.get("query") or ""
+        places = about.get("locations") or [{"path": path, "line": given.get("start_line")}]
+        status = "failed" if header.get("is_error") else _STATUSES.get(header["status"], "failed")
         fields: dict[str, Any] = {
-            "title": truncate(f"{name} {target}" if target else name),
-            "kind": _KINDS.get(re.split(r"[._]", name)[-1], "other"),
-            "status": "failed" if header.get("is_error") else _STATUSES[header["status"]],
+            "title": about.get("title") or truncate(f"{name} {target}".strip()),
+            "kind": about.get("kind") or _KINDS.get(re.split(r"[._]", name)[-1], "other"),
+            "status": status,
             "raw_input": given,
-            "locations": place,
+            "locations": [
+                schema.ToolCallLocation(
+                    path=self._absolute(at["path"]),
+                    line=None if at.get("line") is None else at["line"] + 1,
+                )
+                for at in places
+                if at["path"] is not None
+            ],
             "content": [*self._diffs(one.text), *self._outputs(call)],
         }
-        known = self.calls.get(call)
-        self.calls[call] = fields
+        known, self.calls[call] = self.calls.get(call), fields
         if known is None:
             yield helpers.start_tool_call(call, **fields)
         elif changed := {key: value for key, value in fields.items() if value != known[key]}:
@@ -238,22 +237,49 @@ class SessionUpdates:
         if not text.startswith("--- "):
             return
         try:
-            parts = split_patch(text)
-        except AntiphonError:
+            parts = [(one, PatchParser(one.patch).parse()) for one in split_patch(text)]
+        except (AntiphonError, MalformedPatch):
             return
-        for part in parts:
-            lines = [line for hunk in PatchParser(part.patch).parse().hunks for line in hunk.lines]
+        for part, patch in parts:
+            lines = [line for hunk in patch.hunks for line in hunk.lines]
             old = None if part.creates else "".join(one.text for one in lines if one.mark != "+")
             new = "".join(one.text for one in lines if one.mark != "-")
             yield tool_diff_content(self._absolute(part.path), new, old)
 
     def _outputs(self, call: str) -> Iterator[Any]:
-        for block in self._results.get(call, ()):
-            one = self.blocks[block]
-            text = one.text if one.over else one.text[-SHOWN_OUTPUT:]
-            if text and not one.header.get("excluded"):
+        for one in (self.blocks[block] for block in self._results.get(call, ())):
+            text = one.text if one.over else one.text[-_GROWING:]
+            if text and not _is_excluded(one):
                 fence = "`" * (1 + max([2, *map(len, re.findall("`+", text))]))
                 yield helpers.tool_content(text_block(f"{fence}\n{text.rstrip()}\n{fence}"))
 
     def _absolute(self, path: str) -> str:
         return str(self._project / path.removeprefix("file:"))
+
+
+def _is_excluded(one: FollowedBlock) -> bool:
+    return one.header.get("excluded") is True
+
+
+def _chunk(kind: str, content: Any, block: str, header: Mapping[str, Any]) -> SessionUpdate:
+    meta = {"antiphon": {"author": header["username"], "block": header["name"]}}
+    chunk: SessionUpdate = _CHUNKS[kind](
+        session_update=kind, content=content, message_id=block, field_meta=meta
+    )
+    return chunk
+
+
+def _steps(one: FollowedBlock) -> list[schema.PlanEntry]:
+    """Return the steps of an agent's plan; none if a block is something else."""
+    lines = one.text.splitlines() if one.structured and one.header["role"] == Role.MODEL else []
+    found = [_STEP.fullmatch(line) for line in lines]
+    if _is_excluded(one) or not all(found):
+        return []
+    return [
+        helpers.plan_entry(
+            step[2],
+            status="completed" if step[1] == "x" else "in_progress" if step[3] else "pending",
+        )
+        for step in found
+        if step is not None
+    ]

@@ -80,6 +80,15 @@ class BlockText(NamedTuple):
     version: int
 
 
+class AnnouncedWrite(NamedTuple):
+    """A change that an agent has shown, which it may write to disk by itself."""
+
+    old: str
+    """The text that it is a change of: the agent has read it, whatever was saved since."""
+    new: str
+    actor: Actor
+
+
 class OpenFile:
     """A file of the project, as long as its context is open. Belongs to one event loop."""
 
@@ -107,6 +116,8 @@ class OpenFile:
         """The file as it was looked at last."""
         self.problem = ""
         """Why it is in its state, as a sentence; empty where the state says it."""
+        self.announced: AnnouncedWrite | None = None
+        """The write that is known to be coming."""
         self.written = Signal[()]()
         """The text has been written to disk."""
         (self.block,) = context.document.block_ids()
@@ -218,8 +229,12 @@ class OpenFile:
         return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
 
     async def _merge(self, digest: Digest, disk: Decoded) -> None:
+        announced, self.announced = self.announced, None
+        actor, operation, older = self.disk, FROM_DISK, None
+        if announced is not None and announced.new == disk.text:
+            actor, operation, older = announced.actor, "edit", announced.old
         for attempt in range(_TRIES):
-            now, base = self.now(), await self.base()
+            now, base = self.now(), older if older is not None else await self.base()
             if now.text in (base, disk.text):
                 merged = Merged(disk.text)
             elif attempt < _TRIES - 1:
@@ -227,6 +242,9 @@ class OpenFile:
             else:
                 merged = merge_texts(base, now.text, disk.text)
             if self.now() != now:
+                continue
+            if merged.conflicts and older is not None:
+                actor, operation, older = self.disk, FROM_DISK, None
                 continue
             if merged.conflicts:
                 theirs = _compressed(disk.text)
@@ -241,7 +259,7 @@ class OpenFile:
                 )
             else:
                 row = replace(_settled(self.row, digest), format=as_json(disk.format))
-                await self._apply(self.disk, FROM_DISK, now, merged.text, disk.text, row)
+                await self._apply(actor, operation, now, merged.text, disk.text, row)
             return
 
     async def _apply(

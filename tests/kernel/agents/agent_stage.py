@@ -14,7 +14,6 @@ from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
-
 from tests.kernel.turns.stage import Stage, open_kernel
 from tests.processes import has_ended
 from tests.waiting import until

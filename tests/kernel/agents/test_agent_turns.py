@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.agents.agent_stage import AgentStage, OpenAgent, open_agent
+from tests.kernel.agents.agent_stage import OpenAgent, open_agent
 from tests.waiting import until
 
 

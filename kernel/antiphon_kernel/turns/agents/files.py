@@ -74,7 +74,9 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
     is_there = (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING
     file = await kernel.files.open(name) if is_there else None
     base = ""
-    if file is not None:  # it may have read the disk by itself
+    if file is not None and file.announced is not None and file.announced.new == content:
+        base = file.announced.old
+    elif file is not None:  # it may have read the disk by itself
         base = turn.read[name] if name in turn.read else await file.disk_text()
     shown = unified_diff(file.now().text if file is not None else "", content, name)
     blocks = await _ask(turn, name, shown)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.document.header import json_object
+from antiphon_kernel.files.open_file import AnnouncedWrite
 from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
@@ -15,6 +16,7 @@ from antiphon_kernel.turns.turn import one_line
 from antiphon_kernel.types.block_metadata import AGENT_CALL, CHOICES
 from antiphon_kernel.types.enums import CallPermission
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.json_validation import replace_half_characters
 
 if TYPE_CHECKING:
     from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
@@ -57,6 +59,9 @@ async def ask(
     paths, is_denied = await _paths(turn, tool_call, about)
     raw = tool_call.raw_input or (json_object(header.input or "{}") if header is not None else {})
     command = raw.get("command") if isinstance(raw, dict) else None
+    for change in tool_call.content or ():
+        if change.type == "diff" and paths:
+            await _announce(turn, change.path, change.old_text or "", change.new_text)
     arguments: dict[str, Any] = {"title": tool_call.title or about.get("title") or tool}
     if tool == SHELL and isinstance(command, str):
         arguments["command"] = command
@@ -118,3 +123,13 @@ async def _paths(
             return [], True
         paths.append(found.shown)
     return paths, False
+
+
+async def _announce(turn: AgentTurn, path: str, old: str, new: str) -> None:
+    """Let an open file know what the agent may write to disk by itself, once it is allowed to."""
+    kernel = turn.writer.kernel
+    found = await kernel.files.find(path)
+    if kernel.files.is_known(found.shown):
+        file = await kernel.files.open(found.shown)
+        old, new = (replace_half_characters(one.replace("\r\n", "\n")) for one in (old, new))
+        file.announced = AnnouncedWrite(old, new, turn.writer.actor)

@@ -281,7 +281,7 @@ class TurnUpdates:
             new["input"] = json.dumps(update.raw_input, ensure_ascii=False)
         # People read how files change in the call, as they do for models.
         changes = [
-            unified_diff(one.old_text or "", one.new_text, self._named(one.path))
+            unified_diff(*_lines(one.old_text or "", one.new_text), self._named(one.path))
             for one in update.content or ()
             if one.type == "diff"
         ]
@@ -314,6 +314,12 @@ class TurnUpdates:
         """Return a path as it is named in the project."""
         project = str(self.turn.writer.kernel.project)
         return os.path.relpath(path, project) if path.startswith(f"{project}{os.sep}") else path
+
+
+def _lines(old: str, new: str) -> tuple[str, str]:
+    """Return two texts, or parts of texts, as whole lines if neither ends with one."""
+    is_part = bool(old) and not old.endswith("\n") and not new.endswith("\n")
+    return (f"{old}\n", f"{new}\n") if is_part else (old, new)
 
 
 def _title(update: ToolCallStart | ToolCallUpdate) -> str:

@@ -1,0 +1,232 @@
+"""opencode as an agent in a real context: everything that people and it do there together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from threading import Event
+from typing import Any
+
+from antiphon_kernel.client.address import stated_address
+from antiphon_kernel.client.tool_client import ToolClient
+from tests import acp_schema
+from tests.e2e.machine import Machine
+from tests.processes import children_of, has_ended
+from tests.programs.model_server import Answer, ModelServer, ToolUse
+from tests.programs.opencode import Opencode
+from tests.waiting import PATIENCE, until
+
+
+class Conversation:
+    """A person's view of the context in which opencode answers, and the model that it asks."""
+
+    def __init__(self, machine: Machine, model: ModelServer) -> None:
+        self.machine, self.model = machine, model
+        self.recorded = machine.home / "lines"
+        self.recorded.mkdir()
+        self._calls = ToolClient(lambda: stated_address(machine.data))
+
+    async def configure(self) -> None:
+        """Make opencode an agent of the project, with its lines recorded."""
+        home = self.machine.home
+        opencode = Opencode.at(
+            home / "opencode", self.machine.project, self.model, permission={"edit": "ask"}
+        )
+        env = {key: one for key, one in opencode.env.items() if os.environ.get(key) != one}
+        recorder = [sys.executable, acp_schema.__file__, str(self.recorded)]
+        command = [*recorder, str(opencode.path), "acp"]
+        table = [f"command = {json.dumps(command)}", "[agents.opencode.env]"]
+        table += [f"{key} = {json.dumps(one)}" for key, one in env.items()]
+        config = home / "config" / "antiphon" / "config.toml"
+        lines = ["[discovery]", "local_ports = []", "[agents.opencode]", *table]
+        config.write_text("\n".join(lines), "utf-8")
+
+    async def call(self, tool: str, **params: Any) -> dict[str, Any]:
+        return await self._calls.call(tool, params)
+
+    async def send(self, text: str, *answers: Answer) -> str:
+        """Send opencode a message; `answers` are what its model then says."""
+        self.model.script.extend(answers)
+        new = {"role": "user", "kind": "text", "status": "done", "content": f"@opencode {text}"}
+        return str((await self.call("block.create", **new))["block_id"])
+
+    async def answered(self, message: str) -> list[dict[str, Any]]:
+        """Return the blocks that answer a message, with their texts, once the turn has ended."""
+        waiting = self._calls.another()
+        try:
+            await waiting.call("turn.wait", {"message": message})
+        finally:
+            await waiting.close()
+        return await self.answers(message)
+
+    async def answers(self, message: str) -> list[dict[str, Any]]:
+        found, ids = [], {message}
+        for one in (await self.call("block.list"))["blocks"]:
+            if one.get("parent_id") in ids:
+                ids.add(one["block_id"])
+                read = await self.call("block.read", block_id=one["block_id"])
+                found.append({**one, "text": read["content"]})
+        return found
+
+    async def sees(
+        self, message: str, condition: Callable[[dict[str, Any]], object]
+    ) -> dict[str, Any]:
+        """Wait for a block that answers a message; return it."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                blocks = await self.answers(message)
+                found = [one for one in blocks if condition(one)]
+                if found:
+                    return found[-1]
+                await asyncio.sleep(0.05)
+
+    def process(self) -> int:
+        """Return the id of the process of opencode that was started last."""
+        newest = max(self.recorded.iterdir(), key=lambda path: path.stat().st_ctime_ns)
+        return int(newest.name)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+@asynccontextmanager
+async def conversing(machine: Machine) -> AsyncIterator[Conversation]:
+    with ModelServer() as model:
+        one = Conversation(machine, model)
+        try:
+            yield one
+        finally:
+            await one.close()
+
+
+def says(text: str) -> Callable[[dict[str, Any]], object]:
+    return lambda block: text in block["text"]
+
+
+async def a_person_types_into_what_it_writes(here: Conversation) -> None:
+    terminal, going_on = here.machine.terminal(), Event()
+    here.model.script.append(["The first line. ", going_on, "The end."])
+
+    def type_into_it() -> None:
+        terminal.wait_for("live")
+        terminal.type("@opencode Write something.")
+        terminal.press("enter")
+        terminal.wait_for("The first line.")
+        terminal.press("up", "enter")
+        terminal.wait_for("EDIT")
+        terminal.press("ctrl+home")
+        terminal.type("And: ")
+        terminal.wait_for("And: The first line.")
+        going_on.set()
+        terminal.wait_for("And: The first line. The end.")
+        terminal.press("escape")
+        terminal.press("ctrl+q")
+        terminal.wait_for_end()
+
+    await asyncio.to_thread(type_into_it)
+    (message,) = [one for one in (await here.call("block.list"))["blocks"] if one["role"] == "user"]
+    (answer,) = await here.answered(message["block_id"])
+    assert answer["text"] == "And: The first line. The end."
+    assert answer["username"] == "opencode"
+
+
+async def it_calls_a_tool_and_is_told_what_was_typed(here: Conversation) -> None:
+    path = str(here.machine.project / "README.md")
+    message = await here.send(
+        "Read it.", [ToolUse("read", {"filePath": path})], ["I have read it."]
+    )
+    call, result, text = await here.answered(message)
+    assert (call["kind"], call["status"]) == ("tool_call", "done")
+    assert call["metadata"]["agent_call"]["locations"] == [{"path": "README.md"}]
+    assert "With two lines." in result["text"]
+    assert text["text"] == "I have read it."
+    assert "+And: The first line. The end." in json.dumps(here.model.requests[-2]["messages"])
+
+
+async def it_asks_before_it_changes_a_file_that_a_person_has_open(here: Conversation) -> None:
+    path = here.machine.project / "README.md"
+    change = {"filePath": str(path), "oldString": "With two", "newString": "With three"}
+    await here.call("file.open", path="README.md")
+    message = await here.send("Change it.", [ToolUse("edit", change)], ["Changed."])
+    call = await here.sees(message, lambda one: one.get("permission") == "asked")
+    assert "+With three lines." in call["text"]
+    # A person goes on typing meanwhile, and what they type is saved before they answer.
+    edit = {"op": "replace", "start_line": 0, "end_line": 1, "content": "# Our project\n"}
+    await here.call("block.edit", block_id="file:README.md", operations=[edit])
+    await here.call("file.save", path="README.md")
+    await here.call("permission.decide", block_id=call["block_id"], decision="once")
+    *_, text = await here.answered(message)
+    assert text["text"] == "Changed."
+    await here.call("file.save", path="README.md")  # as it is by itself, a second later
+    assert path.read_text() == "# Our project\n\nWith three lines.\n"
+    blame = await here.call("block.blame", block_id="file:README.md")
+    assert "opencode" in {one["username"] for one in blame["spans"]}, blame
+    assert here.model.results()[-1].startswith("Edit applied")
+    message = await here.send("Once more.", [ToolUse("edit", change)], ["Then not."])
+    call = await here.sees(message, lambda one: one.get("permission") == "asked")
+    await here.call("permission.decide", block_id=call["block_id"], decision="no")
+    *_, text = await here.answered(message)
+    assert "With three" in path.read_text()
+
+
+async def it_is_stopped_in_the_middle_of_its_answer(here: Conversation) -> None:
+    never, process = Event(), here.process()
+    message = await here.send("Write.", ["A long ", never, "story."])
+    await here.sees(message, says("A long"))
+    await here.call("turn.interrupt", message=message)
+    (answer,) = await here.answered(message)
+    assert (answer["text"], answer["stop_reason"]) == ("A long ", "interrupted")
+    never.set()
+    (answer,) = await here.answered(await here.send("Go on.", ["Gone on."]))
+    assert answer["text"] == "Gone on."
+    assert here.process() == process
+
+
+async def it_is_killed_and_goes_on_in_another_process(here: Conversation) -> None:
+    never, process = Event(), here.process()
+    message = await here.send("Write.", ["Half of ", never])
+    await here.sees(message, says("Half of"))
+    os.kill(process, signal.SIGKILL)
+    text, error = await here.answered(message)
+    never.set()
+    assert text["text"] == "Half of " and text["status"] == "error"
+    assert error["kind"] == "error" and "opencode" in error["text"]
+    (answer,) = await here.answered(await here.send("Still there?", ["Here again."]))
+    assert answer["text"] == "Here again."
+    assert here.process() != process
+    assert "I have read it." in json.dumps(here.model.requests[-1]["messages"])
+
+
+async def its_session_outlives_the_kernel(here: Conversation) -> None:
+    process = here.process()
+    await here.close()
+    await asyncio.to_thread(here.machine.end_kernel)
+    assert has_ended(process)
+    await asyncio.to_thread(here.machine.succeed, "call", "session.whoami")
+    (answer,) = await here.answered(await here.send("And now?", ["Still here."]))
+    assert answer["text"] == "Still here."
+    assert "I have read it." in json.dumps(here.model.requests[-1]["messages"])
+
+
+async def test_opencode_takes_part_in_a_context(machine: Machine) -> None:
+    async with conversing(machine) as here:
+        await here.configure()
+        await a_person_types_into_what_it_writes(here)
+        await it_calls_a_tool_and_is_told_what_was_typed(here)
+        await it_asks_before_it_changes_a_file_that_a_person_has_open(here)
+        await it_is_stopped_in_the_middle_of_its_answer(here)
+        await it_is_killed_and_goes_on_in_another_process(here)
+        await its_session_outlives_the_kernel(here)
+        kernel = machine.kernel().pid
+        started = [int(path.name) for path in here.recorded.iterdir()]
+        await asyncio.to_thread(machine.end_kernel)
+    assert len(started) == 3
+    await until(lambda: all(map(has_ended, (*started, *children_of(kernel)))))
+    for path in here.recorded.iterdir():
+        lines = acp_schema.AcpLines.recorded(path)
+        assert (acp_schema.AGENT, "session/prompt") in lines.checked
