@@ -1,4 +1,4 @@
-"""What an agent asks of the kernel over its connection: files, commands, permission."""
+"""Requests of an agent over its connection: files, commands, permission."""
 
 from __future__ import annotations
 
