@@ -157,16 +157,16 @@ class McpBridge:
             httpx2.AsyncClient(transport=transport, timeout=None) as http,
             streamable_http_client(url, http_client=http) as (received, sending),
         ):
-            answering = asyncio.create_task(self._answer(received), name="answers of the kernel")
-            reading = asyncio.create_task(self._read(sending), name="messages of the client")
+            work = (self._answer(received), self._read(sending))
+            tasks = {asyncio.create_task(one) for one in work}
             try:
-                await asyncio.wait({answering, reading}, return_when=asyncio.FIRST_COMPLETED)
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (answering, reading):
-                    if task.done():
-                        task.result()
+                for task in tasks:
                     task.cancel()
-                await asyncio.wait({answering, reading})
+                await asyncio.wait(tasks)
+        for task in ended:
+            task.result()
 
     async def _read(self, sending: WriteStream[SessionMessage]) -> None:
         async for line in lines(self._source):
