@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlencode, urlsplit
@@ -183,11 +183,15 @@ class McpBridge:
                 self._asked[message.id] = message.method
             metadata = ClientMessageMetadata(headers=self._headers(message))
             await sending.send(SessionMessage(message, metadata))
+            await self._until_answered({_OPENING})  # only then is there a session to ask in
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_ANSWERS_SECONDS):
-                while set(self._asked.values()) - {_LISTENING}:
-                    self._answered.clear()
-                    await self._answered.wait()
+                await self._until_answered({*self._asked.values()} - {_LISTENING})
+
+    async def _until_answered(self, methods: Set[str]) -> None:
+        while not methods.isdisjoint(self._asked.values()):
+            self._answered.clear()
+            await self._answered.wait()
 
     async def _answer(self, received: ReadStream[SessionMessage | Exception]) -> None:
         async for one in received:
