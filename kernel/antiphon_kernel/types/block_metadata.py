@@ -58,6 +58,13 @@ EXCLUDED_BEFORE: Final = "excluded_before"
 """Of a block that the undo of a drift has cut out: whether it was excluded before."""
 
 
+def open_question(header: BlockHeader) -> Mapping[str, Any] | None:
+    """Return what a server asks in the middle of a call, while people may answer it."""
+    question = header.metadata.get(QUESTION)
+    is_open = isinstance(question, dict) and "action" not in question
+    return question if is_open and header.status == Status.RUNNING else None
+
+
 def is_cut_out(header: BlockHeader) -> bool:
     """Return whether a block is cut out."""
     return header.excluded and header.metadata.get(CUT_OUT) is True
