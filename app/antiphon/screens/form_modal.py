@@ -9,7 +9,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
-from textual.widgets import Checkbox, Input, Label, Select
+from textual.widgets import Input, Label, Select
 
 from antiphon.render.display import displayable_in_a_row, sanitize_for_display
 from antiphon.screens.modals import HintingModal
@@ -24,7 +24,7 @@ class FormModal(HintingModal[bool]):
     DEFAULT_CSS = """
     FormModal Label { margin: 1 1 0 1; width: 1fr; }
     FormModal Input { height: 1; border: none; margin: 0 1; }
-    FormModal Checkbox, FormModal Select { margin: 0 1; }
+    FormModal Select { margin: 0 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -47,9 +47,6 @@ class FormModal(HintingModal[bool]):
             rows += [Label(_title(field), markup=False), widget]
         keys = (("Ctrl+S", "send"), ("Tab", "next field"), ("Esc", "later"))
         self.shown = (VerticalScroll(*rows, can_focus=False), KeyLines(keys))
-
-    def on_mount(self) -> None:
-        self.focus_next("Input, Checkbox, Select")
 
     def on_input_submitted(self) -> None:
         self.focus_next()
@@ -81,11 +78,11 @@ def _input(field: Mapping[str, Any]) -> Widget:
     """Return what a field is filled in with."""
     default, options = field.get("default"), field.get("options", ())
     if field["type"] == "boolean":
-        return Checkbox(value=default is True, compact=True)
+        options = [(True, "yes"), (False, "no")]
     if options and field["type"] != "array":
         choices = [(displayable_in_a_row(title or value), value) for value, title in options]
         chosen = default if default in [value for _, value in choices] else Select.NULL
-        return Select(choices, value=chosen, compact=True)
+        return Select(choices, value=chosen, prompt="(nothing)", compact=True)
     text = ", ".join(map(str, default)) if isinstance(default, list) else str(default or "")
     found = Input(text, max_length=_LONGEST_ANSWER, compact=True)
     found.cursor_blink = False
@@ -94,8 +91,6 @@ def _input(field: Mapping[str, Any]) -> Widget:
 
 def _value(field: Mapping[str, Any], widget: Widget) -> object:
     """Return what stands in a field, in the type that it is to have; None if it is empty."""
-    if isinstance(widget, Checkbox):
-        return widget.value
     if isinstance(widget, Select):
         return None if widget.value is Select.NULL else widget.value
     text = widget.value.strip() if isinstance(widget, Input) else ""
