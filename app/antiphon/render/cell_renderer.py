@@ -88,12 +88,17 @@ def command_of(view: CellView) -> str:
     )
 
 
+def call_sign(view: CellView) -> str:
+    """Return what stands in front of a call: a shell's prompt, or which tool it is."""
+    name = view.header.tool_name
+    if not name or view.header.tool_kind == ToolKind.SHELL:
+        return "$ "
+    return f"▪ {sanitize_for_display(str(agent_call(view).get('kind') or name))} "
+
+
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
     """Draw the call; folded, its first line only."""
-    name, sign = view.header.tool_name, "$ "
-    if name and view.header.tool_kind != ToolKind.SHELL:
-        sign = f"▪ {sanitize_for_display(str(agent_call(view).get('kind') or name))} "
-    prompt = WrapPiece(sign, theme.tool_prompt)
+    prompt = WrapPiece(call_sign(view), theme.tool_prompt)
     indent = cell_len(prompt.text)
     label = [WrapPiece(*part) for part in status_label(view, theme) if part[0]]
     label_width = sum(cell_len(piece.text) for piece in label)

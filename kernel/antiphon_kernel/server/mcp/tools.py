@@ -31,7 +31,6 @@ class LayoutPageParams(Params):
     """A page of a context."""
 
     context: str
-    """Label or id of the context: see context.list."""
     start: int | None = Field(default=None, ge=0)
     """Index of the first item to read; the last page if absent."""
 
@@ -137,6 +136,11 @@ class _McpOffer(NamedTuple):
         """Return the parameters that are offered."""
         return self.params.replace("!", "").split()
 
+    @property
+    def required(self) -> list[str]:
+        """Return those that may not be left out here."""
+        return [key[:-1] for key in self.params.split() if key[-1] == "!"]
+
 
 _OFFERS: Final = (
     _McpOffer("list_contexts", "context.list", "archived"),
@@ -189,6 +193,12 @@ _OFFERS: Final = (
     ),
 )
 """In the order in which they are listed."""
+
+_PLAINER: Final = {
+    "context": {"type": "string", "description": "Label or id of the context: see list_contexts."},
+    "content": {"type": "string", "description": "All of the text."},
+}
+"""Parameters of which the registry says more than what holds here."""
 
 _NAMES: Final = {
     "block.list": "read_context",
@@ -245,9 +255,7 @@ class McpTools:
         offer, known = self._offered[name]
         given = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
         refused = [key for key in said if key not in offer.takes]
-        missing = [
-            key[:-1] for key in offer.params.split() if key[-1] == "!" and key[:-1] not in given
-        ]
+        missing = [key for key in offer.required if key not in given]
         if refused or missing:
             wrong = [f"does not take {join_names(refused)}"] if refused else []
             wrong += [f"needs {join_names(missing)}"] if missing else []
@@ -262,16 +270,17 @@ class McpTools:
 
 def _entry(offer: _McpOffer, known: Tool) -> types.Tool:
     schema = json.loads(_renamed(json.dumps(described_schema(known.params))))
-    wanted = [
-        *schema.get("required", ()),
-        *(key[:-1] for key in offer.params.split() if key[-1] == "!"),
-    ]
-    schema["properties"] = {key: schema["properties"][key] for key in offer.takes}
+    wanted = [*schema.get("required", ()), *offer.required]
+    schema["properties"] = {
+        key: _PLAINER.get(key) or schema["properties"][key] for key in offer.takes
+    }
     schema["required"] = [key for key in offer.takes if key in wanted]
     for key in {*wanted, *offer.preset} & schema["properties"].keys():
         schema["properties"][key].pop("default", None)
     if "#/$defs/" not in json.dumps(schema["properties"]):
         schema.pop("$defs", None)
+    for key in ("title", "description"):
+        schema.pop(key, None)
     reads = known.needs is Permission.READ
     return types.Tool(
         name=offer.name,
