@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon_kernel.client.address import ADDRESS_FILE
+from antiphon_kernel.config import AgentConfig, KernelConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.run import hold_folder
 from antiphon_kernel.kernel import Kernel
@@ -233,12 +234,14 @@ async def world(
     asks: bool = False,
     others: Mapping[str, Provider] | None = None,
     configs: Mapping[str, ModelConfig] | None = None,
+    agents: Sequence[AgentConfig] = (),
 ) -> AsyncIterator[World]:
     """A kernel with its doors open and, if there are `models`, aria and others.
 
     Args:
         asks: whether people are asked about aria's calls.
         configs: of models, where they have one.
+        agents: take part over ACP.
     """
     held = contextlib.ExitStack()
     held.enter_context(hold_folder(folder / "data"))
@@ -248,7 +251,9 @@ async def world(
     aria = Writer()
     permissions = {"aria": PermissionPolicy()} if asks else {}
     playing = {"aria": aria, **(others or {})} if models else {}
-    turns = TurnRunner(kernel, Models(playing, configs=configs, permissions=permissions))
+    config = KernelConfig(agents=tuple(agents))
+    known = Models(playing, configs=configs, permissions=permissions, config=config)
+    turns = TurnRunner(kernel, known)
     me = kernel.open_session(kernel.owner, "test")
     here = World(folder, kernel, turns, aria, me)
     await here.open_doors()

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +82,35 @@ def test_projects_file_counts_once_it_is_trusted_as_it_is(machine: Machine) -> N
     project_file(machine).write_text(EVIL.replace(":9/", ":10/"), "utf-8")
     machine.close()
     assert "evil" not in machine.succeed("models").stdout
+
+
+def test_server_of_a_project_is_started_once_it_is_trusted_as_it_is(
+    machine: Machine, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    servers = machine.project / ".mcp.json"
+
+    def name(*arguments: str) -> None:
+        entry = {"command": "sh", "args": ["-c", f"touch {ran}; exit 3", *arguments]}
+        servers.write_text(json.dumps({"mcpServers": {"theirs": entry}}))
+
+    def listed() -> dict[str, Any]:
+        machine.close()
+        done = machine.succeed("call", "mcp.list", '{"start": true}')
+        return {one["name"]: one for one in json.loads(done.stdout)["servers"]}
+
+    name()
+    assert listed() == {} and not ran.exists()
+    done = machine.succeed("models")
+    assert "the server 'theirs' is left out: it takes your trust: `antiphon tr" in done.stderr
+    unasked = machine.run("trust", str(machine.project))
+    assert unasked.returncode == ExitCode.USAGE and "; exit 3" in unasked.stdout
+    machine.succeed("trust", str(machine.project), "--yes")
+    assert "its process has ended" in listed()["theirs"]["problem"]
+    assert ran.exists()
+    ran.unlink()
+    name("changed")
+    assert listed() == {} and not ran.exists()
 
 
 def test_projects_file_alone_can_be_trusted_and_founds_nothing(machine: Machine) -> None:

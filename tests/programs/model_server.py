@@ -30,7 +30,7 @@ class ToolUse:
 
 
 Answer = Sequence[str | ToolUse | threading.Event]
-"""What one request is answered with, piece by piece: text, tool calls, and events that are waited
+"""The answer to one request, piece by piece: text, tool calls, and events that are waited
 for before the next piece.
 """
 

@@ -256,6 +256,9 @@ def _fit(widths: list[int], room: int) -> list[int]:
 
 _BULLETS: Final = "•◦▪"
 
+_BOXES: Final = {"[ ] ": "☐", "[x] ": "☑", "[X] ": "☑"}
+"""How the box of a task is drawn that an item of a list begins with."""
+
 
 @dataclass(frozen=True, slots=True)
 class MarkdownUnit:
@@ -393,6 +396,8 @@ class _Drawing:
         self._newlines = newlines
         self._taken: dict[int, int] = {}
         """Columns of source lines that the markers drawn so far reach up to."""
+        self._begins_item = False
+        """What is drawn next is the beginning of an item."""
 
     def blocks(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
         """Neighbouring blocks, with a blank row where the source has one."""
@@ -417,6 +422,7 @@ class _Drawing:
         width = len(shown) + 1
         space = WrapPiece(" ", self._theme.marker)
         rest = [WrapPiece(" " * width, self._theme.marker)]
+        self._begins_item = True
         with self.canvas.behind([*marker, space], rest, width):
             self.blocks(tokens[1:-1], self._theme.text, depth + 1)
 
@@ -515,6 +521,12 @@ class _Drawing:
         start = [self._start_of(first)]
         inline = InlineRenderer(source, self._theme, newlines=self._newlines)
         for row in inline.rows(token.children or [], style):
+            is_plain = self._begins_item and row and row[0].length == len(row[0].text)
+            if is_plain and (box := _BOXES.get(row[0].text[:4])):
+                mark = row[0]._replace(text=box, style=self._theme.marker, length=3)
+                rest = row[0]._replace(text=row[0].text[3:], offset=row[0].offset + 3)
+                row = [mark, rest._replace(length=row[0].length - 3), *row[1:]]
+            self._begins_item = False
             self.canvas.text([*start, *row])
             start = []
 

@@ -158,6 +158,8 @@ def permission_question(
             for one, action in _DECIDING.items()
             if one in said or one == "no"
         ]
+        if choices is not None:  # several words of an answer stay together
+            answers = [one.replace(" ", "\N{NO-BREAK SPACE}") for one in answers]
         return f"Run this with {rights}?  {before}{' · '.join(answers)}"
     return f"Waits until {asker} or an owner decides; it would have {rights}."
 

@@ -38,11 +38,15 @@ class AgentHere:
         """Return what the kernel tells of an agent."""
         usage, modes = told.get("usage") or {}, told["modes"]
         cost = f"{usage['cost']:.2f} {usage['currency']}" if usage.get("cost") else ""
-        here = next((one["name"] for one in modes if one["id"] == told.get("mode")), "")
+        named = [one["name"] for one in modes if one["id"] == told.get("mode")]
+        for option in told["options"]:  # some agents have their modes there
+            if option.get("category") == "mode":
+                chosen = (one for one in option["choices"] if one["value"] == option["value"])
+                named += [one["name"] for one in chosen]
         return cls(
             told["name"],
             told["username"],
-            displayable_in_a_row(here),
+            displayable_in_a_row(next(iter(named), "")),
             usage.get("used", 0),
             usage.get("size", 0),
             f"${cost.removesuffix(' USD')}" if cost.endswith(" USD") else cost,

@@ -514,7 +514,7 @@ class _FileReader:
                 )
             elif not isinstance(table, dict):
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
-            elif self._advice is not None and name in ("mcp", "permissions", "discovery", "files"):
+            elif self._advice is not None and name in ("permissions", "discovery", "files"):
                 self._report_untrusted(f"[{name}]", name)
             elif name == "models":
                 self._read_models(table)
@@ -586,6 +586,8 @@ class _FileReader:
         for name, fields in tables.items():
             where, token = f"[mcp.{truncate(name)}]", {}
             try:
+                if self._advice is not None:
+                    raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
                 if not isinstance(fields, dict):
                     raise _EntryRefused(f"{where}: expected a table.")
                 table = _checked(where, McpTable, fields)

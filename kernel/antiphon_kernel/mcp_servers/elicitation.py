@@ -1,4 +1,4 @@
-"""Questions of servers to people in the middle of a call: a form with flat fields, or an address."""
+"""Questions of servers to people in the middle of a call: a form, or an address."""
 
 from __future__ import annotations
 

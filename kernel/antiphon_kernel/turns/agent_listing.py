@@ -44,6 +44,8 @@ class AgentOption(Result):
 
     id: str
     name: str
+    category: str | None = None
+    """What it is about, such as `mode` or `model`, as far as the agent says so."""
     value: str | bool
     choices: list[OptionChoice]
     """Values that it may have."""
@@ -177,7 +179,13 @@ def _said(session: AgentSession) -> dict[str, Any]:
             for one in (modes.available_modes if modes is not None else ())
         ],
         "options": [
-            AgentOption(id=one.id, name=one.name, value=one.current_value, choices=_choices(one))
+            AgentOption(
+                id=one.id,
+                name=one.name,
+                category=one.category if isinstance(one.category, str) else None,
+                value=one.current_value,
+                choices=_choices(one),
+            )
             for one in session.config_options
         ],
         "commands": [

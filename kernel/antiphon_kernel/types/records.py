@@ -179,8 +179,9 @@ class BlockHeader(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        """A model's call that waits for a person's decision."""
-        return self.permission == CallPermission.ASKED and self.status == Status.PENDING
+        """A call that waits for a person's decision; an agent may say that its call runs by then."""
+        is_open = self.status in (Status.PENDING, Status.RUNNING)
+        return self.permission == CallPermission.ASKED and is_open
 
     @property
     def is_written_by_program(self) -> bool:

@@ -51,6 +51,14 @@ def test_lists_keep_their_blank_lines_and_hang_behind_their_bullets() -> None:
     )
 
 
+def test_items_that_are_tasks_have_boxes() -> None:
+    text = "- [x] done **so**\n  [x] no box\n- [ ] to do\n1. [X] both\n- [x]none\n\n[x] no item"
+    assert markdown(text) == (
+        "{d:• ☑} done {b:so} [x] no box\n{d:• ☐} to do\n\n"
+        "{d:1. ☑} both\n\n{d:• }[x]none\n\n[x] no item"
+    )
+
+
 def test_ordered_lists_count_on_from_their_first_number() -> None:
     assert markdown("9. nine\n1. ten\n   1) inner\n") == (
         "{d:9. }nine\n{d:10. }ten\n{d:    1) }inner"

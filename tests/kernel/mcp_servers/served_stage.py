@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.turns.stage import DONE, Reply, Replying, Stage, call, open_kernel, wait_read
+from tests.waiting import until
 
 SCRIPT = Path(__file__).parents[2] / "programs" / "mcp_server.py"
 
@@ -72,6 +74,17 @@ class ServedStage(Stage):
         """Let the model call a tool, and return at once."""
         self.reply_with(tool, arguments)
         await self.submit("Go on.")
+
+    async def asked(self) -> str:
+        """Wait until a server asks something; return the block of the call."""
+
+        def is_asked(one: BlockHeader) -> bool:
+            question = one.metadata.get("question")
+            return question is not None and "action" not in question
+
+        calls = partial(self.of_kind, BlockKind.TOOL_CALL)
+        await until(lambda: any(map(is_asked, calls())), "a question of a server")
+        return next(one.id for one in calls() if is_asked(one))
 
     def told(self) -> list[str]:
         """Names of the tools of servers that the model was told of last."""

@@ -17,7 +17,6 @@ from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns import runner
 from antiphon_kernel.types.enums import BlockKind, CallPermission, ToolKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.mcp_servers.served_stage import ServedStage, faulty
 from tests.kernel.turns.stage import call
 from tests.waiting import until
@@ -134,21 +133,10 @@ async def test_changed_tool_is_not_called_before_it_is_listed_anew(stage: Served
 # Questions
 
 
-async def asked_about(stage: ServedStage) -> str:
-    """Wait until a server asks something; return the block of the call."""
-    await until(lambda: any(map(is_open, stage.of_kind(BlockKind.TOOL_CALL))))
-    return next(one.id for one in stage.of_kind(BlockKind.TOOL_CALL) if is_open(one))
-
-
-def is_open(call: BlockHeader) -> bool:
-    question = call.metadata.get("question")
-    return question is not None and "action" not in question
-
-
 @shared
 async def test_question_is_answered_by_an_owner(stage: ServedStage) -> None:
     await stage.begin("bad__ask")
-    block = await asked_about(stage)
+    block = await stage.asked()
     asked = stage.last_call().metadata["question"]
     assert asked["message"] == "Who are you?"
     assert [one["name"] for one in asked["fields"]] == ["name", "count", "colour", "sure"]
@@ -177,7 +165,7 @@ async def test_question_is_answered_by_an_owner(stage: ServedStage) -> None:
 @shared
 async def test_question_is_declined(stage: ServedStage) -> None:
     await stage.begin("bad__ask")
-    await stage.call("elicitation.answer", block_id=await asked_about(stage), action="decline")
+    await stage.call("elicitation.answer", block_id=await stage.asked(), action="decline")
     await stage.runner.wait_idle()
     assert json.loads(stage.results()[-1]) == {"action": "decline"}
 
@@ -186,7 +174,7 @@ async def test_question_is_declined(stage: ServedStage) -> None:
 @shared
 async def test_question_is_withdrawn(stage: ServedStage, by: str) -> None:
     await stage.begin("bad__ask" if by == "stop key" else "bad__ask_and_forget")
-    await asked_about(stage)
+    await stage.asked()
     if by == "stop key":
         await stage.interrupt()
     await stage.runner.wait_idle()

@@ -42,7 +42,7 @@ class McpEndpoint:
     """Requests of both eras of MCP: with sessions (2025-11-25) and without (2026-07-28)."""
 
     make_server: Callable[[Kernel, McpClients], Server[Any]] | None = None
-    """What it serves; the tools and resources of the kernel if None."""
+    """Maker of the server; the tools and resources of the kernel if None."""
 
     def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
         self.clients = McpClients(kernel, limits)
@@ -84,7 +84,7 @@ class McpEndpoint:
 
     async def stop(self) -> None:
         """End every session and stream."""
-        await self.clients.close()
+        await self.clients.end()
         self._closing.set()
         if self._serving is not None:
             await self._serving
@@ -92,18 +92,17 @@ class McpEndpoint:
     async def _serve(
         self, manager: StreamableHTTPSessionManager, request: Request, receive: Receive, send: Send
     ) -> None:
-        session, ends = request.headers.get(SESSION_HEADER, ""), False
+        session, status = request.headers.get(SESSION_HEADER, ""), 0
 
         async def watch(message: Message) -> None:
-            nonlocal ends
-            ends = ends or (request.method == "DELETE" and message.get("status") == 200)
+            nonlocal status
+            status = message.get("status", status)
             await send(message)
 
-        is_stream = request.method == "GET"
-        with self.clients.streaming(session) if is_stream else nullcontext():
+        with self.clients.streaming(session) if request.method == "GET" else nullcontext():
             await manager.handle_request(request.scope, receive, watch)
-        if ends:
-            await self.clients.end_session(session)
+        if request.method == "DELETE" and status == 200:
+            await self.clients.end(session)
 
     async def _start(self) -> tuple[ModuleType, StreamableHTTPSessionManager]:
         """Return what serves the sessions, begun when the first client comes.
@@ -119,7 +118,7 @@ class McpEndpoint:
                 except ModuleNotFoundError as error:
                     raise _NOT_INSTALLED from error
                 make = self.make_server or service.make_server
-                manager = service.make_manager(make(self._kernel, self.clients), self._limits)
+                manager = service.SessionManager(make(self._kernel, self.clients), self._limits)
                 started = asyncio.Event()
                 self._serving = asyncio.create_task(self._run(manager, started), name="MCP")
                 await started.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Final
 
 from antiphon_kernel.kernel import Kernel
@@ -16,7 +17,7 @@ PAUSE_SECONDS: Final = 0.2
 
 
 class ResourceFeed:
-    """Which of the blocks that one session follows have changed; each is named by its URI."""
+    """Changes of the blocks that one session follows; each is named by its URI."""
 
     def __init__(self, kernel: Kernel, actor: Actor) -> None:
         self._kernel = kernel
@@ -57,12 +58,10 @@ class ResourceFeed:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def _read(self, uri: str, subscription: Subscription) -> None:
-        try:
+        with suppress(AntiphonError):  # whoever reads the block again is told why
             async for _ in subscription:
                 self._changed[uri] = None
                 self._news.set()
-        except AntiphonError:
-            self._changed[uri] = None  # whoever reads it again is told why
 
     def _has_read(self, reader: asyncio.Task[None]) -> None:
         self._readers.discard(reader)

@@ -1,13 +1,13 @@
-"""What `/mcp` serves, made with the library: imported when the first program comes."""
+"""The server behind `/mcp`, made with the library: imported when the first program comes."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from importlib.metadata import version
 from typing import Any, Final
 
+import mcp_types as types
 from mcp.server import Server
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
 from mcp.server.auth.provider import AccessToken
@@ -16,32 +16,6 @@ from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    CallToolRequestParams,
-    CallToolResult,
-    EmptyResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    ResourceUpdatedNotification,
-    ResourceUpdatedNotificationParams,
-    SubscribeRequestParams,
-    SubscriptionFilter,
-    SubscriptionsAcknowledgedNotification,
-    SubscriptionsAcknowledgedNotificationParams,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-    TextContent,
-    TextResourceContents,
-    UnsubscribeRequestParams,
-)
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
@@ -50,13 +24,14 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.clients import McpClient, McpClients
 from antiphon_kernel.server.mcp.resource_feed import ResourceFeed
 from antiphon_kernel.server.mcp.tools import McpTools, explained
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor
 
 _Context = ServerRequestContext[Any, Any]
+_Page = types.PaginatedRequestParams | None
 
 _SCHEME: Final = "antiphon://"
+_TEXT: Final = "text/markdown"
 
 _INSTRUCTIONS: Final = (
     "antiphon is an editor in which people and models write in the same documents at the same time."
@@ -64,35 +39,26 @@ _INSTRUCTIONS: Final = (
     " a block before you edit it, and give its version. What you write carries your name."
 )
 
-_logger: Final = logging.getLogger("antiphon.mcp")
-
 
 def user_of(visit: AuthenticatedSession) -> AuthenticatedUser:
     """Return whom a session of MCP belongs to: nobody else comes into it with its number."""
     by = visit.actor
-    subject = None if by.credential is None else f"{by.credential} {by.within}"
-    return AuthenticatedUser(
-        AccessToken(token="", client_id=by.principal.id, scopes=[], subject=subject)
-    )
+    subject = f"{by.credential} {by.within}" if visit.is_guest else None
+    token = AccessToken(token="", client_id=by.principal.id, scopes=[], subject=subject)
+    return AuthenticatedUser(token)
 
 
-def make_manager(server: Server[Any], limits: ServerLimits) -> StreamableHTTPSessionManager:
-    """Return what keeps the sessions of a server."""
-    return _SessionManager(
-        server,
-        limits.connections_each,
-        session_idle_timeout=limits.mcp_session,
-        max_request_body_size=limits.request,
-        max_sessions=limits.connections,
-    )
-
-
-class _SessionManager(StreamableHTTPSessionManager):
+class SessionManager(StreamableHTTPSessionManager):
     """The sessions of all clients, so many of each guest."""
 
-    def __init__(self, server: Server[Any], each: int, **options: Any) -> None:
-        super().__init__(server, **options)
-        self._each = each
+    def __init__(self, server: Server[Any], limits: ServerLimits) -> None:
+        super().__init__(
+            server,
+            session_idle_timeout=limits.mcp_session,
+            max_request_body_size=limits.request,
+            max_sessions=limits.connections,
+        )
+        self._each = limits.connections_each
 
     def _admit_session(
         self, requestor: AuthorizationContext | None
@@ -129,73 +95,78 @@ class McpService:
         self._tools = McpTools(kernel)
         self._telling: set[asyncio.Task[None]] = set()
 
-    async def list_tools(self, _: _Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
         """List all tools, to everybody: what one may not do is said when it is called."""
-        return ListToolsResult(tools=self._tools.listed)
+        return types.ListToolsResult(tools=self._tools.listed)
 
-    async def call_tool(self, ctx: _Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(
+        self, ctx: _Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         """Call a tool; what it fails with is a result that a model can read."""
         if params.name not in self._tools:
             names = ", ".join(one.name for one in self._tools.listed)
             said = f"Unknown tool: {quote(params.name)}; there are: {names}."
-            raise MCPError(INVALID_PARAMS, said)
-        client = await self._client(ctx)
+            raise MCPError(types.INVALID_PARAMS, said)
+        client, structured = await self._client(ctx), None
         try:
-            result = await self._tools.call(client.actor, params.name, params.arguments or {})
+            structured = await self._tools.call(client.actor, params.name, params.arguments or {})
+            text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
-            return CallToolResult(content=[TextContent(text=explained(error))], is_error=True)
-        text = json.dumps(result, ensure_ascii=False)
-        return CallToolResult(content=[TextContent(text=text)], structured_content=result)
+            text = explained(error)
+        return types.CallToolResult(
+            content=[types.TextContent(text=text)],
+            structured_content=structured,
+            is_error=structured is None,
+        )
 
-    async def list_resources(
-        self, ctx: _Context, params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
-        """List the blocks of the contexts, some of one context at a time."""
-        actor = (await self._client(ctx)).actor
-        cursor = (params.cursor if params is not None else None) or ""
-        context, _, after = cursor.partition(" ")
-        listed = await self._kernel.call(actor, "context.list", {})
-        ids = [one["context_id"] for one in listed["contexts"] if "damaged" not in one]
-        if context and context not in ids:
-            raise MCPError(INVALID_PARAMS, f"Unknown cursor {quote(cursor)}: list anew.")
-        for here in ids[ids.index(context) if context else 0 :]:
-            place = {"after_block": after} if after and here == context else {}
-            page = await self._call(actor, "block.list", {"context": here, **place}, cursor)
-            at = f"{here} {page['next']}" if page["truncated"] else _following(ids, here)
-            if page["blocks"] or at is None:
-                found = [_resource(one) for one in page["blocks"]]
-                return ListResourcesResult(resources=found, next_cursor=at)
-        return ListResourcesResult(resources=[])
+    async def list_resources(self, ctx: _Context, params: _Page) -> types.ListResourcesResult:
+        """List the blocks of the contexts, page by page.
 
-    async def list_templates(
-        self, _: _Context, __: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        A cursor is the block to go on behind, or the context to go on with.
+        """
+        cursor = params.cursor if params is not None and params.cursor else ""
+        listed = (await self._call(ctx, "context.list", {}, cursor))["contexts"]
+        ids = [one["context_id"] for one in listed if "damaged" not in one]
+        here = cursor.partition(".")[0] or ids[0]
+        if here not in ids:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown cursor {quote(cursor)}: list anew.")
+        place = {"after_block": cursor} if "." in cursor else {}
+        page = await self._call(ctx, "block.list", {"context": here, **place}, cursor)
+        following = ids[ids.index(here) + 1 :]
+        return types.ListResourcesResult(
+            resources=[_resource(one) for one in page["blocks"]],
+            next_cursor=page["next"] if page["truncated"] else next(iter(following), None),
+        )
+
+    async def list_templates(self, _: _Context, __: _Page) -> types.ListResourceTemplatesResult:
         """Say how the URI of a block is made."""
-        template = ResourceTemplate(
+        template = types.ResourceTemplate(
             name="block",
             uri_template=f"{_SCHEME}{{context}}/{{+block}}",
             description="A block: label of its context, and AUTHOR.NUMBER or its path.",
-            mime_type="text/markdown",
+            mime_type=_TEXT,
         )
-        return ListResourceTemplatesResult(resource_templates=[template])
+        return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(
-        self, ctx: _Context, params: ReadResourceRequestParams
-    ) -> ReadResourceResult:
+        self, ctx: _Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         """Read a block as text."""
-        actor, uri = (await self._client(ctx)).actor, params.uri
-        found = await self._call(actor, "block.render", {"block_id": _reference(uri)}, uri)
-        text = TextResourceContents(uri=uri, mime_type="text/markdown", text=found["text"])
-        return ReadResourceResult(contents=[text])
+        uri = params.uri
+        found = await self._call(ctx, "block.render", {"block_id": _reference(uri)}, uri)
+        text = types.TextResourceContents(uri=uri, mime_type=_TEXT, text=found["text"])
+        return types.ReadResourceResult(contents=[text])
 
-    async def subscribe(self, ctx: _Context, params: SubscribeRequestParams) -> EmptyResult:
+    async def subscribe(
+        self, ctx: _Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
         """Tell of changes of a block on the stream of the session (2025-11-25)."""
         client, uri = await self._client(ctx), params.uri
         feed = ResourceFeed(self._kernel, client.actor)
         try:
             await feed.follow(uri, _reference(uri))
         except AntiphonError as error:
-            raise _not_found(uri, error) from error
+            raise _refused(uri, error) from error
         if (before := client.feeds.pop(uri, None)) is not None:
             before.close()
         client.feeds[uri] = feed
@@ -206,18 +177,20 @@ class McpService:
 
         telling = asyncio.create_task(tell(), name=f"updates of {uri}")
         self._telling.add(telling)
-        telling.add_done_callback(self._has_told)
-        return EmptyResult()
+        telling.add_done_callback(self._telling.discard)
+        return types.EmptyResult()
 
-    async def unsubscribe(self, ctx: _Context, params: UnsubscribeRequestParams) -> EmptyResult:
+    async def unsubscribe(
+        self, ctx: _Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
         """Tell of it no more."""
         if (feed := (await self._client(ctx)).feeds.pop(params.uri, None)) is not None:
             feed.close()
-        return EmptyResult()
+        return types.EmptyResult()
 
     async def listen(
-        self, ctx: _Context, params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
+        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
         """Tell of changes of blocks for as long as the answer is read (2026-07-28).
 
         Blocks that are not there, or that the caller may not read, are left out of what is
@@ -234,58 +207,49 @@ class McpService:
                     except (AntiphonError, MCPError):
                         continue
                     honoured.append(uri)
-                acknowledged = SubscriptionsAcknowledgedNotificationParams(
-                    notifications=SubscriptionFilter(resource_subscriptions=honoured or None),
-                    _meta=meta,
+                followed = types.SubscriptionFilter(resource_subscriptions=honoured or None)
+                begun = types.SubscriptionsAcknowledgedNotificationParams(
+                    notifications=followed, _meta=meta
                 )
                 await ctx.session.send_notification(
-                    SubscriptionsAcknowledgedNotification(params=acknowledged), ctx.request_id
+                    types.SubscriptionsAcknowledgedNotification(params=begun), ctx.request_id
                 )
                 async for uri in feed.changes():
-                    updated = ResourceUpdatedNotificationParams(uri=uri, _meta=meta)
+                    changed = types.ResourceUpdatedNotificationParams(uri=uri, _meta=meta)
                     await ctx.session.send_notification(
-                        ResourceUpdatedNotification(params=updated), ctx.request_id
+                        types.ResourceUpdatedNotification(params=changed), ctx.request_id
                     )
         finally:
             feed.close()
-        return SubscriptionsListenResult(_meta=meta)
+        return types.SubscriptionsListenResult(_meta=meta)
 
     async def _client(self, ctx: _Context) -> McpClient:
         assert ctx.request is not None
         said = ctx.session.client_params
-        name = said.client_info.name if said is not None else None
         try:
+            name = said.client_info.name if said is not None else ""
             return await self._clients.acting(ctx.request.scope, name)
         except AntiphonError as error:
-            raise MCPError(INVALID_REQUEST, error.message) from error
+            raise MCPError(types.INVALID_REQUEST, error.message) from error
 
     async def _call(
-        self, actor: Actor, tool: str, params: dict[str, Any], uri: str
+        self, ctx: _Context, tool: str, params: dict[str, Any], uri: str
     ) -> dict[str, Any]:
+        actor = (await self._client(ctx)).actor
         try:
             return await self._kernel.call(actor, tool, params)
         except AntiphonError as error:
-            raise _not_found(uri, error) from error
-
-    def _has_told(self, telling: asyncio.Task[None]) -> None:
-        self._telling.discard(telling)
-        if not telling.cancelled() and (error := telling.exception()) is not None:
-            _logger.error("a program could not be told of a change", exc_info=error)
+            raise _refused(uri, error) from error
 
 
-def _following(ids: list[str], one: str) -> str | None:
-    at = ids.index(one) + 1
-    return ids[at] if at < len(ids) else None
-
-
-def _resource(block: dict[str, Any]) -> Resource:
+def _resource(block: dict[str, Any]) -> types.Resource:
     label, _, rest = block["name"].partition(".")
-    return Resource(
+    return types.Resource(
         uri=f"{_SCHEME}{label}/{rest}",
         name=block["name"],
         title=block["summary"] or block["name"],
-        description=f"{block['kind']} of {rest.partition('.')[0]}",
-        mime_type="text/markdown",
+        description=f"{block['kind']} of {block['username']}",
+        mime_type=_TEXT,
     )
 
 
@@ -295,18 +259,12 @@ def _reference(uri: str) -> str:
     Raises:
         MCPError: if it is none of ours.
     """
-    context, slash, block = uri.removeprefix(_SCHEME).partition("/")
-    if not uri.startswith(_SCHEME) or not slash or not context or not block:
-        raise MCPError(
-            INVALID_PARAMS,
-            f"Unknown resource {quote(uri)}: expected {_SCHEME}CONTEXT/BLOCK, as resources/list"
-            " shows them.",
-            {"uri": uri},
-        )
+    context, _, block = uri.removeprefix(_SCHEME).partition("/")
+    if not uri.startswith(_SCHEME) or not context or not block:
+        said = f"Unknown resource {quote(uri)}: resources/list shows those that there are."
+        raise MCPError(types.INVALID_PARAMS, said, {"uri": uri})
     return f"{context}/{block}" if is_path(block) else f"{context}.{block}"
 
 
-def _not_found(uri: str, error: AntiphonError) -> MCPError:
-    missing = error.code in (ErrorCode.BLOCK_NOT_FOUND, ErrorCode.CONTEXT_NOT_FOUND)
-    said = f"Unknown resource {quote(uri)}" if missing else quote(uri)
-    return MCPError(INVALID_PARAMS, f"{said}: {explained(error)}", {"uri": uri})
+def _refused(uri: str, error: AntiphonError) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"{quote(uri)}: {explained(error)}", {"uri": uri})

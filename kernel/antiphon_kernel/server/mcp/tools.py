@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-from mcp_types import Tool as ToolEntry
-from mcp_types import ToolAnnotations
+import mcp_types as types
+from pydantic import Field
 
-from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.registry import Result, Tool, described_schema
+from antiphon_kernel.kernel import Call, Kernel
+from antiphon_kernel.registry import Params, Result, Tool, described_schema, tool
+from antiphon_kernel.tools.edit import AppendParams
 from antiphon_kernel.turns.model_tools import error_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
-_PAGE: Final = 20_000
-"""Code points of text on one page of a context."""
+_PAGE: Final = 50
+"""Items on one page of a context."""
 
-_LAST: Final = 50
-"""Items of which the last page is made."""
-
-_Call = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Calls a tool of the registry as the program that asks."""
+_SHOWN: Final = 4_000
+"""Code points of an item that a page shows."""
 
 
-class PageItem(Result):
+class LayoutPageParams(Params):
+    """A page of a context."""
+
+    context: str
+    start: int | None = Field(default=None, ge=0)
+    """Index of the first item to read; the last page if absent."""
+
+
+class LayoutPageItem(Result):
     """One item of a context, as a model reads it."""
 
     index: int
@@ -45,14 +49,14 @@ class PageItem(Result):
     text: str
     """Text as it is read."""
     truncated: bool
-    """Whether the text goes on: read_block shows all of it."""
+    """Whether the text goes on: block.read shows all of it."""
 
 
-class ContextPageResult(Result):
+class LayoutPageResult(Result):
     """Items in a row."""
 
     context_version: int
-    items: list[PageItem]
+    items: list[LayoutPageItem]
     """In the order in which they are read."""
     count: int
     """How many there are in the whole context."""
@@ -60,202 +64,165 @@ class ContextPageResult(Result):
     """Value of `start` for those that follow; absent at the end."""
 
 
-async def _read_context(call: _Call, said: Mapping[str, Any]) -> dict[str, Any]:
-    layout, start = {"context": said["context"]}, said.get("start")
-    if start is None:
-        read = await call("context.layout", {**layout, "last": _LAST})
-    elif isinstance(start, int) and start >= 0:
-        count = (await call("context.layout", {**layout, "last": 1}))["count"]
-        read = await call("context.layout", {**layout, "last": max(1, count - start)})
-    else:
-        raise invalid_params(f"start is a number from 0 on, found {quote(str(start))}.")
-    found = [one for one in read["items"] if start is None or one["index"] >= start]
-    room, page = _PAGE, list[PageItem]()
-    for one in found if start is not None else reversed(found):
+@tool("context.layout", needs=Permission.READ)
+async def read_context(call: Call, params: LayoutPageParams) -> LayoutPageResult:
+    """Read a context, its conversation and documents, as a model reads it, page by page.
+
+    Each item has the path and the id by which other tools take its block.
+    """
+    kernel, said, start = call.kernel, {"context": params.context}, params.start
+    last = _PAGE
+    if start is not None:
+        last = (await kernel.call(call.actor, "context.layout", {**said, "last": 1}))["count"]
+        last = max(1, last - start)
+    read = await kernel.call(call.actor, "context.layout", {**said, "last": last})
+    found = [one for one in read["items"] if one["index"] >= (start or 0)][:_PAGE]
+    items = []
+    for one in found:
         text = one["text"]
-        if page and len(text) > room:
-            break
-        room -= len(text)
-        cut = {"text": text[:_PAGE], "truncated": len(text) > _PAGE}
-        kept = {key: one.get(key) for key in PageItem.model_fields if key not in cut}
-        page.append(PageItem(**kept, **cut))
-    page.sort(key=lambda one: one.index)
-    behind = page[-1].index + 1 if page else read["count"]
-    return ContextPageResult(
+        cut = {"text": text[:_SHOWN], "truncated": len(text) > _SHOWN}
+        items.append(
+            LayoutPageItem(**{key: one.get(key) for key in LayoutPageItem.model_fields} | cut)
+        )
+    behind = items[-1].index + 1 if items else read["count"]
+    return LayoutPageResult(
         context_version=read["context_version"],
-        items=page,
+        items=items,
         count=read["count"],
         next=behind if behind < read["count"] else None,
-    ).model_dump(mode="json", exclude_none=True)
+    )
 
 
-async def _append(call: _Call, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Write at the end of a block, also of one that is done."""
+class AppendedResult(Result):
+    """The block as it is now."""
+
+    version: int
+
+
+@tool("block.append", needs=Permission.WRITE)
+async def append(call: Call, params: AppendParams) -> AppendedResult:
+    """Write at the end of a block, exactly this text: begin it with a newline for a new line."""
+    kernel, said = call.kernel, params.model_dump(exclude={"stream"}, exclude_none=True)
     try:
-        return await call("block.append", said)
+        done = await kernel.call(call.actor, "block.append", said)
     except AntiphonError as error:
         if error.code != ErrorCode.INVALID_TRANSITION:
             raise
-    place = {key: one for key, one in said.items() if key != "text"}
-    now = await call("block.read", place)
-    splice = {"offset": len(now["content"]), "insert": said["text"], "base_version": now["version"]}
-    return await call("block.splice", {**place, **splice})
+        # It is done: nobody streams into it, and its end is a place like any other.
+        text = said.pop("text")
+        now = await kernel.call(call.actor, "block.read", said)
+        place = {"offset": len(now["content"]), "base_version": now["version"]}
+        done = await kernel.call(call.actor, "block.splice", {**said, **place, "insert": text})
+    return AppendedResult(version=done["version"])
 
 
-async def _list_files(call: _Call, said: Mapping[str, Any]) -> dict[str, Any]:
-    """List what the caller may name: all files, or those that somebody has opened."""
-    try:
-        return await call("file.list", said)
-    except AntiphonError as error:
-        if error.code != ErrorCode.PERMISSION_DENIED or said.keys() - {"limit"}:
-            raise
-        return {"paths": [one["path"] for one in (await call("file.status", {}))["files"]]}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OfferedTool:
-    """A tool of the registry as it is offered."""
+class _McpOffer(NamedTuple):
+    """A tool of the registry as programs are offered it."""
 
     name: str
-    tool: str
-    """Name in the registry."""
-    params: tuple[str, ...] = ()
-    """Parameters that are offered."""
-    required: tuple[str, ...] = ()
-    """Those of them that may be left out elsewhere, and not here."""
-    preset: Mapping[str, Any] = field(default_factory=dict)
-    """Values of parameters that are left out."""
+    tool: str | Tool
+    """Name in the registry, or a tool that stands for it here."""
+    params: str
+    """Parameters that are offered; with ! those that may not be left out here."""
     doc: str = ""
-    """What it does, if the registry does not say that."""
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Schemas of parameters that are others than the registry's."""
-    run: Callable[[_Call, Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
-    """How it is done, if not by one call."""
-    result: type[Result] | None = None
-    """What it returns, if not what the registry's returns."""
+    """Its description, if its own docstring is not what is to be said."""
+    preset: Mapping[str, Any] = {}
+    """Values of parameters that are left out."""
     destroys: bool = False
     """Whether it takes away text that was there."""
 
+    @property
+    def takes(self) -> list[str]:
+        """Return the parameters that are offered."""
+        return self.params.replace("!", "").split()
 
-_PLACE: Final = ("block_id", "section")
-_CONTEXT: Final = {
-    "context": {"type": "string", "description": "Label or id of the context: see list_contexts."}
-}
+    @property
+    def required(self) -> list[str]:
+        """Return those that may not be left out here."""
+        return [key[:-1] for key in self.params.split() if key[-1] == "!"]
 
-TOOLS: Final = (
-    OfferedTool("list_contexts", "context.list", ("archived",)),
-    OfferedTool(
-        "read_context",
-        "context.layout",
-        required=("context",),
-        doc="Read a context, its conversation and documents, as a model reads it: page by page, the"
-        " last page first. Each item has the path and the id by which other tools take its block.",
-        more={
-            **_CONTEXT,
-            "start": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "Index of the first item to read; the last page if absent.",
-            },
-        },
-        run=_read_context,
-        result=ContextPageResult,
-    ),
-    OfferedTool(
+
+_OFFERS: Final = (
+    _McpOffer("list_contexts", "context.list", "archived"),
+    _McpOffer("read_context", read_context, "context! start"),
+    _McpOffer(
         "read_block",
         "block.read",
-        (*_PLACE, "range", "version"),
-        preset={"line_numbers": True},
-        doc="Read a block, or some of its lines, each with its number, counted from 0, and a tab in"
+        "block_id section range version",
+        "Read a block, or some of its lines, each with its number, counted from 0, and a tab in"
         " front. The version in the answer is the base_version of an edit.",
+        {"line_numbers": True},
     ),
-    OfferedTool(
+    _McpOffer(
         "search",
         "kernel.search",
-        ("query", "regex", "kinds", "path_prefix", "max_blocks", "after_block"),
-        preset={"kinds": [str(kind) for kind in BlockKind]},
-        doc="Find text in the blocks of every context.",
+        "query regex kinds path_prefix max_blocks after_block",
+        "Find text in the blocks of every context, and in files that are open.",
+        {"kinds": [str(kind) for kind in BlockKind]},
     ),
-    OfferedTool(
+    _McpOffer(
         "write_message",
         "block.create",
-        ("parent_id", "after"),
-        ("context", "content"),
+        "context! content! parent_id after",
+        "Write a text of your own into a context: a message to everybody who reads it.",
         {"kind": "text", "status": "done"},
-        doc="Write a text of your own into a context: a message to everybody who reads it.",
-        more={**_CONTEXT, "content": {"type": "string", "description": "All of the text."}},
     ),
-    OfferedTool(
-        "append",
-        "block.append",
-        (*_PLACE, "text"),
-        doc="Write at the end of a block, exactly this text: begin it with a newline for a line of"
-        " its own.",
-        run=_append,
-    ),
-    OfferedTool(
-        "edit",
-        "block.edit",
-        (*_PLACE, "operations", "base_version"),
-        ("base_version",),
-        destroys=True,
-    ),
-    OfferedTool("apply_patch", "block.apply_patch", (*_PLACE, "patch"), destroys=True),
-    OfferedTool("blame", "block.blame", _PLACE),
-    OfferedTool(
+    _McpOffer("append", append, "block_id section text"),
+    _McpOffer("edit", "block.edit", "block_id section operations base_version!", destroys=True),
+    _McpOffer("apply_patch", "block.apply_patch", "block_id section patch", destroys=True),
+    _McpOffer("blame", "block.blame", "block_id section"),
+    _McpOffer(
         "list_files",
-        "file.list",
-        ("glob", "after", "limit"),
-        doc="List the files of the project that you may read: all of them for an owner, else those"
-        " that somebody has opened.",
-        run=_list_files,
+        "file.status",
+        "",
+        "List the files of the project that are open here: with text that may not be on disk yet.",
     ),
-    OfferedTool(
-        "read_file", "file.read", ("path", "start_line", "end_line"), preset={"line_numbers": True}
-    ),
-    OfferedTool(
+    _McpOffer("read_file", "file.read", "path start_line end_line", preset={"line_numbers": True}),
+    _McpOffer(
         "edit_file",
         "file.edit",
-        ("path", "old_text", "new_text", "start_line", "end_line", "base_version"),
+        "path old_text new_text start_line end_line base_version",
         destroys=True,
     ),
-    OfferedTool(
+    _McpOffer(
         "undo_mine",
         "block.undo",
-        ("block_id", "preview"),
-        ("context",),
-        doc="Take back your own last edit in a context, never what others wrote.",
-        more=_CONTEXT,
+        "context! block_id preview",
+        "Take back your own last edit in a context, never what others wrote.",
         destroys=True,
     ),
 )
 """In the order in which they are listed."""
 
-_NAMES: Final = {one.tool: one.name for one in TOOLS} | {
+_PLAINER: Final = {
+    "context": {"type": "string", "description": "Label or id of the context: see list_contexts."},
+    "content": {"type": "string", "description": "All of the text."},
+}
+"""Parameters of which the registry says more than what holds here."""
+
+_NAMES: Final = {
     "block.list": "read_context",
     "block.search": "search",
+    **{one.tool if isinstance(one.tool, str) else one.tool.name: one.name for one in _OFFERS},
 }
 _NAMED: Final = re.compile(rf"\b({'|'.join(map(re.escape, _NAMES))})\b")
 
 _READ_AGAIN: Final = "Next: read_block or read_file, then send the change again with that version."
 _NEXT: Final[Mapping[str, str]] = {
-    ErrorCode.BLOCK_NOT_FOUND: "Next: read_context shows the blocks of a context, search finds"
-    " them by their text.",
+    ErrorCode.BLOCK_NOT_FOUND: "Next: read_context, or search for its text.",
     ErrorCode.CONTEXT_NOT_FOUND: "Next: list_contexts.",
-    ErrorCode.AMBIGUOUS_ID: "Next: give more of the id; list_contexts and read_context show it.",
+    ErrorCode.AMBIGUOUS_ID: "Next: give more of the id, as read_context shows it.",
     ErrorCode.STALE_VERSION: _READ_AGAIN,
     ErrorCode.CONTENT_MISMATCH: _READ_AGAIN,
     ErrorCode.LINE_OUT_OF_RANGE: _READ_AGAIN,
     ErrorCode.PATCH_FAILED: _READ_AGAIN,
-    ErrorCode.TOO_LARGE: "Next: ask for less, or send less at a time.",
 }
-"""What to call after an error, by its code."""
+"""The next call after an error, by its code."""
 
 
 def explained(error: AntiphonError) -> str:
     """Return an error for a model: what is there now, and what to call next."""
-    said = [_renamed(error_text(error)), _NEXT.get(error.code, "")]
-    return "\n".join(filter(None, said))
+    return f"{_renamed(error_text(error))}\n{_NEXT.get(error.code, '')}".rstrip()
 
 
 def _renamed(text: str) -> str:
@@ -268,8 +235,12 @@ class McpTools:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._offered = {one.name: one for one in TOOLS if one.tool in kernel.registry.names}
-        self.listed = [_entry(one, kernel.registry[one.tool]) for one in self._offered.values()]
+        registry = kernel.registry
+        self._offered = {
+            one.name: (one, one.tool if isinstance(one.tool, Tool) else registry[one.tool])
+            for one in _OFFERS
+        }
+        self.listed = [_entry(*one) for one in self._offered.values()]
         """As clients are told of them, always in the same order."""
 
     def __contains__(self, name: str) -> bool:
@@ -281,45 +252,42 @@ class McpTools:
         Raises:
             AntiphonError: whatever it can fail with.
         """
-        offer = self._offered[name]
-        said = {key: one for key, one in said.items() if one is not None}
-        takes = (*offer.params, *offer.more)
-        unknown = [key for key in said if key not in takes]
-        missing = [key for key in offer.required if key not in said]
-        if unknown or missing:
-            wrong = f"does not take {join_names(map(quote, unknown))}" if unknown else ""
-            lacks = f"needs {join_names(missing)}" if missing else ""
-            raise invalid_params(
-                f"{name} {' and '.join(filter(None, (wrong, lacks)))}. It takes:"
-                f" {', '.join(takes)}."
-            )
-        said = {**offer.preset, **said}
-        if offer.run is not None:
-            return await offer.run(partial(self._kernel.call, actor), said)
-        return await self._kernel.call(actor, offer.tool, said)
+        offer, known = self._offered[name]
+        given = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
+        refused = [key for key in said if key not in offer.takes]
+        missing = [key for key in offer.required if key not in given]
+        if refused or missing:
+            wrong = [f"does not take {join_names(refused)}"] if refused else []
+            wrong += [f"needs {join_names(missing)}"] if missing else []
+            takes = join_names(offer.takes)
+            raise invalid_params(f"{name} {' and '.join(wrong)}. It takes: {takes}.")
+        if isinstance(offer.tool, str):
+            return await self._kernel.call(actor, offer.tool, given)
+        call = self._kernel.start_call(actor, known)
+        result: Result = await known.handler(call, known.parse(given))
+        return result.model_dump(mode="json", exclude_none=True)
 
 
-def _entry(offer: OfferedTool, tool: Tool) -> ToolEntry:
-    schema = described_schema(tool.params)
-    properties = {key: dict(schema["properties"][key]) for key in offer.params}
-    for key in properties.keys() & offer.preset.keys():
-        del properties[key]["default"]
-    known = [key for key in schema.get("required", ()) if key in properties]
-    reads = tool.needs is Permission.READ
-    takes = {
-        "type": "object",
-        "properties": {**offer.more, **properties},
-        "required": list(dict.fromkeys([*known, *offer.required])),
-        "additionalProperties": False,
+def _entry(offer: _McpOffer, known: Tool) -> types.Tool:
+    schema = json.loads(_renamed(json.dumps(described_schema(known.params))))
+    wanted = [*schema.get("required", ()), *offer.required]
+    schema["properties"] = {
+        key: _PLAINER.get(key) or schema["properties"][key] for key in offer.takes
     }
-    if "#/$defs/" in json.dumps(properties):
-        takes["$defs"] = schema["$defs"]
-    return ToolEntry(
+    schema["required"] = [key for key in offer.takes if key in wanted]
+    for key in {*wanted, *offer.preset} & schema["properties"].keys():
+        schema["properties"][key].pop("default", None)
+    if "#/$defs/" not in json.dumps(schema["properties"]):
+        schema.pop("$defs", None)
+    for key in ("title", "description"):
+        schema.pop(key, None)
+    reads = known.needs is Permission.READ
+    return types.Tool(
         name=offer.name,
-        description=_renamed(offer.doc or " ".join(tool.doc.split())),
-        input_schema=json.loads(_renamed(json.dumps(takes))),
-        output_schema=described_schema(offer.result or tool.result),
-        annotations=ToolAnnotations(
+        description=_renamed(offer.doc or " ".join(known.doc.split())),
+        input_schema=schema,
+        output_schema=described_schema(known.result),
+        annotations=types.ToolAnnotations(
             title=offer.name.replace("_", " ").capitalize(),
             read_only_hint=reads,
             destructive_hint=offer.destroys,

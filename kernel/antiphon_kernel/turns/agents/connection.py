@@ -8,7 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
-from acp import ClientSideConnection, RequestError
+from acp import RequestError
+from acp.client.connection import ClientSideConnection
 from acp.interfaces import Client
 from acp.schema import SessionNotification
 from pydantic import ValidationError

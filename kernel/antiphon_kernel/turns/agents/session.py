@@ -110,6 +110,8 @@ class AgentSession:
     ) -> PromptResponse:
         """Return how the agent has ended a turn."""
         answered = asyncio.ensure_future(connection.answered(prompt))
+        # When it is stopped, nobody may ask any more how it has ended.
+        answered.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             either: set[asyncio.Future[Any]] = {answered, played.failure}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -138,9 +140,11 @@ class AgentSession:
         try:
             async with asyncio.timeout(_STOP_SHARE * seconds):
                 await connection.answered(stop(), seconds)
-        except (AgentRefused, TimeoutError, AgentFailed) as error:
-            if not isinstance(error, AgentRefused):
-                _log.warning("%s is ended, since it has not stopped: %s", self._config.name, error)
+        except AgentRefused as error:
+            _log.info("%s has been stopped: %s", self._config.name, error)
+        except (AgentFailed, TimeoutError) as error:
+            if not connection.has_ended:
+                _log.warning("%s is killed, since it does not stop: %s", self._config.name, error)
                 await self.close()
 
     async def _look(self, seen: Look) -> None:

@@ -87,7 +87,6 @@ class _AgentCall:
     """What the header of its block says of it."""
     output: str | None = None
     """What the agent has said of its result."""
-    written: str = ""
     result: CallBlocks | None = None
     has_ended: bool = False
 
@@ -248,11 +247,12 @@ class TurnUpdates:
             call.result = call.result or await open_result(writer, call.block)
             kept = KeptOutput(turn.settings.output_code_points)
             text = kept.add(replace_half_characters(call.output or "")) + kept.take_rest()
-            if text.startswith(call.written):
-                await writer.append(call.result.result, text[len(call.written) :])
+            before = "".join(call.result.output)
+            if text.startswith(before):
+                await writer.append(call.result.result, text[len(before) :])
             else:
                 writer.describe(call.result.result, text=text)
-            call.written = text
+            call.result.output[:] = [text]
             if has_ended:
                 call.has_ended = True
                 is_failed = update.status == "failed"
