@@ -14,6 +14,7 @@ from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
+from tests.acp_schema import AcpLines
 from tests.kernel.turns.stage import Stage, open_kernel
 from tests.processes import has_ended
 from tests.waiting import until
@@ -106,6 +107,8 @@ async def open_agent(
         await runner.close()
         await kernel.close()
         await until(lambda: all(map(has_ended, stage.pids())))
+        for path in (folder / "lines").glob("*"):
+            AcpLines.recorded(path)
 
     stack.push_async_callback(close)
     return stage
