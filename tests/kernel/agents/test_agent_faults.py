@@ -116,11 +116,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "bot speaks version 9 of the protocol, and antiphon version 1.",
     ),
     "no answer at all": (
-        {"initialize": [{"result": {"version": "one"}}]},
+        {"initialize": [{"wrong": {"version": "one"}}]},
         "bot has answered what the protocol does not have: InitializeResponse.",
     ),
     "an answer of another kind": (
-        {"prompts": [[{"say": "I"}, {"result": {"stopReason": "tired"}}]]},
+        {"prompts": [[{"say": "I"}, {"wrong": {"stopReason": "tired"}}]]},
         "bot has answered what the protocol does not have: PromptResponse.",
     ),
     "refuses a session": (
