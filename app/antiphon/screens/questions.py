@@ -10,6 +10,7 @@ from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, LineModal
 from antiphon.widgets.block_list import CellChange
+from antiphon_kernel.types.block_metadata import CHOICES
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -104,7 +105,8 @@ class Questions(Controller):
             self._hint(JUST_APPEARED)
             return
         tell = partial(self._tell_kernel, block, decision)
-        if decision == "no":
+        # Agents are told no reason: their protocol has no place for it.
+        if decision == "no" and CHOICES not in self._document.header(block).metadata:
             is_decided = await self._cells.app.push_screen_wait(
                 LineModal(REASON_ASKED, tell, enter="say no", longest=LONGEST_REASON)
             )
