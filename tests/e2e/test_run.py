@@ -162,6 +162,17 @@ async def test_model_of_a_server_calls_tools_and_its_answer_may_be_cut(machine: 
     assert "the most tokens" in full.stderr
 
 
+def test_question_of_a_server_is_put_aside(machine: Machine) -> None:
+    program = Path(__file__).parents[1] / "programs" / "mcp_server.py"
+    asks = {"type": "tool_call", "name": "made__ask", "input": {}}
+    server = f'[mcp.made]\ncommand = ["{sys.executable}", "{program}"]'
+    configure(machine, scripted(machine, "curious", asks, TEXT, END), server)
+    done = machine.run("run", "Go on.", "--output", "stream-json")
+    ends(done, ExitCode.OK)
+    (result,) = [one for one in events(done) if one["type"] == "tool_result"]
+    assert json.loads(result["output"]) == {"action": "cancel"}
+
+
 def test_run_that_cannot_begin_says_what_to_do(machine: Machine) -> None:
     configure(machine)
     done = machine.run("run", "Do it.")
