@@ -15,7 +15,7 @@ from mcp_types import Implementation, TextContent
 
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
-from tests.programs.model_server import ModelServer, ToolUse
+from tests.programs.model_server import Answer, ModelServer, ToolUse
 from tests.programs.opencode import Opencode
 from tests.waiting import wait_until
 
@@ -85,7 +85,7 @@ def test_opencode_edits_a_block_that_a_person_is_in(machine: Machine, tmp_path: 
     made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
     block = str(made["block_id"])
     operation = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
-    script = [
+    script: list[Answer] = [
         [ToolUse("antiphon_read_block", {"block_id": block})],
         [
             ToolUse(
