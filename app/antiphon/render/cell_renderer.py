@@ -88,12 +88,17 @@ def command_of(view: CellView) -> str:
     )
 
 
+def call_sign(view: CellView) -> str:
+    """Return what stands in front of a call: a shell's prompt, or which tool it is."""
+    name = view.header.tool_name
+    if not name or view.header.tool_kind == ToolKind.SHELL:
+        return "$ "
+    return f"▪ {sanitize_for_display(str(agent_call(view).get('kind') or name))} "
+
+
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
     """Draw the call; folded, its first line only."""
-    name, sign = view.header.tool_name, "$ "
-    if name and view.header.tool_kind != ToolKind.SHELL:
-        sign = f"▪ {sanitize_for_display(str(agent_call(view).get('kind') or name))} "
-    prompt = WrapPiece(sign, theme.tool_prompt)
+    prompt = WrapPiece(call_sign(view), theme.tool_prompt)
     indent = cell_len(prompt.text)
     label = [WrapPiece(*part) for part in status_label(view, theme) if part[0]]
     label_width = sum(cell_len(piece.text) for piece in label)
@@ -361,6 +366,8 @@ class CellRenderer:
             foot.append(self._note(f"  ({words})"))
         if not view.text:
             words = "(no output)" if view.header.status in (Status.DONE, Status.ERROR) else "…"
+            if view.header.blob is not None:
+                words = f"▤ {displayable_in_a_row(view.header.path or 'file')}"
             pieces = [lead, WrapPiece("", style, 0), WrapPiece(words, style)]
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)

@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
 
-from antiphon.render.cell_renderer import CellRenderer, command_of
+from antiphon.render.cell_renderer import CellRenderer, call_sign, command_of
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import RenderedCell
@@ -292,7 +292,8 @@ class CellPresenter:
         if subject is not None and subject in self._source.document:
             view = self._source.view(subject)
             if view.header.kind == BlockKind.TOOL_CALL:
-                words = f"$ {displayable_in_a_row(command_of(view)[:_SUBJECT])}"
+                command = command_of(view)[:_SUBJECT]
+                words = displayable_in_a_row(call_sign(view) + command)
             elif view.header.kind == BlockKind.DRIFT:
                 words = drift_label(view)
             else:
