@@ -76,7 +76,9 @@ def test_client_goes_on_with_the_next_kernel(machine: Machine, era: str) -> None
             assert "default.codex.1" in await write(client, "One.")
             await asyncio.to_thread(machine.end_kernel)
             assert "default.codex.2" in await write(client, "Two.")
-            assert "default.codex.3" in await write(client, "Three.")
+            assert "default.codex.3" in await write(client, "Three." * 500_000)
+            long = await client.call_tool("read_block", {"block_id": "default.codex.3"})
+            assert len(str(long.structured_content)) > 3_000_000
 
     asyncio.run(play())
 
