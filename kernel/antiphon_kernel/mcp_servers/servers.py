@@ -33,6 +33,9 @@ START_SECONDS: Final = 30.0
 LONGEST_DELAY: Final = 60.0
 """Seconds until it is started again, at most: none, 1, 2, 4 and so on."""
 
+_LAST_WORDS: Final = 2.0
+"""Seconds in which a call waits for the reason why its server has ended."""
+
 _LASTING: Final = 60.0
 """Seconds after which a server that ends is one that has worked."""
 
@@ -132,7 +135,8 @@ class McpServer:
             said = _said(error)
             if "Connection closed" in said or "Session terminated" in said:
                 self._stop(said)
-                await asyncio.sleep(0)
+                if self._task is not None:  # it knows more
+                    await asyncio.wait({self._task}, timeout=_LAST_WORDS)
                 said = self.problem or said
             raise McpServerFailed(
                 f"The MCP server {name} has answered with an error: {said}"
@@ -174,7 +178,8 @@ class McpServer:
         except ModuleNotFoundError:
             self.problem = "the library for it is not installed: pip install 'antiphon[agents]'"
         except Exception as error:  # noqa: BLE001  the problem is reported
-            self._stop(_said(error))
+            if isinstance(error, BaseExceptionGroup) or not self._ended.is_set():
+                self.problem = _said(error)
         finally:
             if log is not None and log.last and self.problem:
                 self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"

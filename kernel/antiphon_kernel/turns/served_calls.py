@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon_kernel.access import check_decide
-from antiphon_kernel.contexts import Context, orders_at
-from antiphon_kernel.conversation import NewFile
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
@@ -23,15 +22,15 @@ from antiphon_kernel.mcp_servers import (
     read_result,
 )
 from antiphon_kernel.storage import Blob
+from antiphon_kernel.tools.block import FileToWrite, attach, write_files
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, KeptOutput
 from antiphon_kernel.types.block_metadata import QUESTION
-from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.json_validation import replace_half_characters
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
 _log = logging.getLogger(__name__)
@@ -218,37 +217,16 @@ class ServedCall:
 
     async def _write_files(self, files: Sequence[ResultFile]) -> None:
         """Write images and documents as results of their own behind the text."""
-        writer, call = self.blocks.writer, self.blocks.call
-        context, document = writer.context, writer.context.document
-        if not files:
-            return
-
-        def write() -> None:
-            place = document.order.index(self.blocks.result) + 1
-            header = document.header(self.blocks.result)
-            for order, file in zip(orders_at(document, place, len(files)), files, strict=True):
-                content = NewFile.of(file.data)
-                block = BlockHeader(
-                    id=str(context.next_block_id(writer.actor.principal.id)),
-                    kind=BlockKind.TOOL_RESULT,
-                    role=Role.TOOL,
-                    status=Status.DONE,
-                    order=order,
-                    created=iso_time(writer.kernel.clock.now_ms()),
-                    author=writer.actor.principal.id,
-                    parent=call,
-                    tool_kind=header.tool_kind,
-                    tool_name=header.tool_name,
-                    tool_call_id=header.tool_call_id,
-                    path=file.name,
-                    media_type=file.media_type,
-                    blob=Blob.of(file.data).hash,
-                    blob_bytes=content.size,
-                    metadata=dict(content.metadata),
-                )
-                document.create_block(block, "")
-
-        blobs = [Blob.of(file.data) for file in files]
-        await context.write(
-            writer.actor, "attach", write, blocks=(), undo=None, blobs=blobs
-        ).saved()
+        writer, context = self.blocks.writer, self.blocks.writer.context
+        author, header = writer.actor.principal.id, context.document.header(self.blocks.result)
+        names = ("kind", "role", "parent", "tool_kind", "tool_name", "tool_call_id")
+        like = {name: getattr(header, name) for name in names}
+        new = {
+            str(context.next_block_id(author)): FileToWrite(
+                one.name, Blob.of(one.data), one.media_type
+            )
+            for one in files
+        }
+        if new:
+            call = writer.kernel.start_call(writer.actor, attach)
+            await write_files(call, context, header.id, new, **like)
