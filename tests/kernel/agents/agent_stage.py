@@ -14,13 +14,12 @@ from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
+from tests.acp_schema import AcpLines
 from tests.kernel.turns.stage import Stage, open_kernel
 from tests.processes import has_ended
 from tests.waiting import until
 
 Steps = Sequence[Mapping[str, Any]]
-
-QUICK = TurnSettings(agent_silence_seconds=0.6, agent_stop_seconds=0.3)
 
 
 class AgentStage(Stage):
@@ -82,9 +81,8 @@ OpenAgent = Callable[..., Awaitable[AgentStage]]
 async def open_agent(
     folder: Path,
     stack: AsyncExitStack,
-    settings: TurnSettings = QUICK,
+    settings: TurnSettings | None = None,
     command: Sequence[str] | None = None,
-    default: str | None = None,
     **steps: Any,
 ) -> AgentStage:
     """Open a kernel whose agent plays `steps`; when it is closed, nothing of it runs any more."""
@@ -109,6 +107,8 @@ async def open_agent(
         await runner.close()
         await kernel.close()
         await until(lambda: all(map(has_ended, stage.pids())))
+        for path in (folder / "lines").glob("*"):
+            AcpLines.recorded(path)
 
     stack.push_async_callback(close)
     return stage

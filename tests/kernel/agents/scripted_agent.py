@@ -34,7 +34,15 @@ class ScriptedAgent:
         self.asked = 0
 
     def send(self, **message: Any) -> None:
-        self.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        line = json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+        self.record("agent", line)
+        self.write(line)
+
+    def record(self, sender: str, line: str) -> None:
+        """Keep a line of one side, to be checked against the schema."""
+        (FOLDER / "lines").mkdir(exist_ok=True)
+        with (FOLDER / "lines" / str(os.getpid())).open("a") as lines:
+            lines.write(f"{sender} {line}")
 
     def write(self, text: str) -> None:
         sys.stdout.write(text)
@@ -48,6 +56,7 @@ class ScriptedAgent:
         message: dict[str, Any] = json.loads(line)
         with (FOLDER / "received.jsonl").open("a") as log:
             log.write(line)
+        self.record("client", line)
         if message.get("method") == "session/cancel":
             self.is_cancelled = True
         elif "method" not in message:
@@ -122,8 +131,10 @@ class ScriptedAgent:
         self.do_say(json.dumps(self.answers[self.asked]))
 
     def do_ask(self, request: dict[str, Any]) -> None:
+        made = [one["terminalId"] for one in self.answers.values() if "terminalId" in (one or {})]
+        last = {"terminalId": made[-1]} if request["params"].get("terminalId") == "last" else {}
         self.asked += 1
-        params = {"sessionId": self.session, **request["params"]}
+        params = {"sessionId": self.session, **request["params"], **last}
         self.send(id=self.asked, method=request["method"], params=params)
 
     def do_until_cancelled(self, _: Any) -> None:

@@ -14,7 +14,7 @@ from antiphon_kernel.turns.agents.files import write_file
 from antiphon_kernel.turns.agents.questions import ask
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.agents.conftest import OpenTurn, PlayedTurn
+from tests.kernel.agents.conftest import DirectTurn, OpenTurn
 
 OPTIONS: Final = tuple(
     PermissionOption(option_id=f"id-{kind}", name=name, kind=kind)
@@ -38,7 +38,7 @@ def answer(outcome: Any) -> str:
     return outcome.option_id if outcome.outcome == "selected" else outcome.outcome
 
 
-async def asked(turn: PlayedTurn, call: ToolCallUpdate, decision: str) -> str:
+async def asked(turn: DirectTurn, call: ToolCallUpdate, decision: str) -> str:
     """Return what an agent is answered if a person decides so."""
     task, block = await turn.asked(ask(turn.turn, call, OPTIONS))
     await turn.decide(block, decision)
@@ -143,6 +143,9 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     await write_file(played.turn, path, "changed")
     run = question("execute", raw_input={"command": "make test"})
     assert await asked(played, run, "once") == "id-allow_once"
+    # What only reads a file allows no write of it.
+    look = question("read", played.put("b.txt"), raw_input={"command": "cat b.txt"})
+    assert await asked(played, look, "once") == "id-allow_once"
     assert played.turn.permitted == {("file_edit", "a.txt"), ("shell", "make test")}
     refused_one = question("edit", played.put("b.txt"))
     assert await asked(played, refused_one, "no") == "id-reject_once"
