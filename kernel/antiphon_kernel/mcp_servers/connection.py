@@ -34,8 +34,6 @@ from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
 from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, ErrorLog, stdio_streams
 
-Progress = ProgressFnT
-
 Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 """Asks people on behalf of a call."""
 
@@ -117,7 +115,7 @@ class Connection:
         return found[: MOST_TOOLS + 1]
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], progress: Progress, ask: Ask
+        self, tool: str, arguments: dict[str, Any], progress: ProgressFnT, ask: Ask
     ) -> CallToolResult:
         """Call a tool; when cancelled, the server is told."""
         self._running.append(ask)

@@ -21,9 +21,10 @@ from antiphon_kernel.mcp_servers.server_tools import (
 )
 
 if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult
 
-    from antiphon_kernel.mcp_servers.connection import Ask, Connection, Progress
+    from antiphon_kernel.mcp_servers.connection import Ask, Connection
 
 _log = logging.getLogger(__name__)
 
@@ -79,28 +80,25 @@ class McpServer:
     _ends: int = 0
     """How often it has ended in a row without having lasted."""
 
-    def start(self) -> None:
-        """Begin to start it, unless it is there already or has ended a moment ago."""
-        now = asyncio.get_running_loop().time()
-        if self._task is None and now >= self._not_before:
+    async def ready(self, seconds: float) -> None:
+        """Have its tools as they are now, if that takes no longer.
+
+        It is started if it is not there, unless it has ended a moment ago.
+        """
+        if self._task is None and asyncio.get_running_loop().time() >= self._not_before:
             self.state, self.problem = ServerState.STARTING, None
             self._ended.clear()
             self._settled.clear()
             self._task = asyncio.create_task(self._run(), name=f"MCP server {self.config.name}")
-
-    async def ready(self, seconds: float) -> bool:
-        """Start it if need be, and have its tools as they are now; False if it takes longer."""
-        self.start()
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
                 if self._connection is not None and not self._is_listed:
                     await self._list(self._connection)
         except TimeoutError:
-            return False
+            return  # it goes on
         except Exception as error:  # noqa: BLE001  whatever a server makes of it
             self._stop(_said(error))
-        return self.state is ServerState.READY
 
     async def close(self) -> None:
         """End it and all of its processes."""
@@ -110,7 +108,7 @@ class McpServer:
             await asyncio.wait({self._task})
 
     async def call(
-        self, tool: McpTool, arguments: dict[str, Any], progress: Progress, ask: Ask
+        self, tool: McpTool, arguments: dict[str, Any], progress: ProgressFnT, ask: Ask
     ) -> CallToolResult:
         """Call a tool as it was when its definition was read.
 
@@ -148,7 +146,7 @@ class McpServer:
             self.problem = why
             self._ended.set()
 
-    def _changed(self) -> None:
+    def _mark_old(self) -> None:
         self._is_listed = False
 
     async def _run(self) -> None:
@@ -161,7 +159,7 @@ class McpServer:
             from antiphon_kernel.mcp_servers.stdio import ErrorLog
 
             log = ErrorLog(self.log)
-            opening = Connection(self.config, self.project, self._stop, self._changed).open(log)
+            opening = Connection(self.config, self.project, self._stop, self._mark_old).open(log)
             async with asyncio.timeout(START_SECONDS) as limit, opening as connection:
                 await self._list(connection)
                 limit.reschedule(None)

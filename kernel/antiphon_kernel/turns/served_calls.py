@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -92,7 +93,7 @@ class ServerQuestions:
     def answer(
         self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
     ) -> None:
-        """ElicitationAnswer a question on behalf of a person. The first answer counts.
+        """Answer a question on behalf of a person. The first answer counts.
 
         Raises:
             AntiphonError: invalid_transition if none waits; permission_denied; invalid_params.
@@ -156,20 +157,24 @@ class ServedCall:
         seconds = server.config.seconds
         latest = loop.time() + _MOST_RESETS * seconds
 
+        def prolong(when: float | None) -> None:
+            with suppress(RuntimeError):  # the call has ended meanwhile
+                limit.reschedule(when)
+
         async def note(progress: float, total: float | None, message: str | None) -> None:
-            if limit.when() is not None:
-                limit.reschedule(min(loop.time() + seconds, latest))
+            if not self._asking.locked():
+                prolong(min(loop.time() + seconds, latest))
             self._show(progress, total, message)
 
         async def ask(asked: Elicitation) -> ElicitationAnswer:
             nonlocal latest
-            asker = self.asker.session.principal.id
+            asker, questions = self.asker.session.principal.id, self.servers.questions
             async with self._asking:
                 began = loop.time()
-                limit.reschedule(None)  # people take as long as they do
-                answer = await self.servers.questions.ask(blocks.writer, blocks.call, asker, asked)
+                prolong(None)  # people take as long as they do
+                answer = await questions.ask(blocks.writer, blocks.call, asker, asked)
                 latest += loop.time() - began
-                limit.reschedule(min(loop.time() + seconds, latest))
+                prolong(min(loop.time() + seconds, latest))
                 return answer
 
         try:
@@ -188,16 +193,15 @@ class ServedCall:
             self.servers.questions.withdraw(blocks.call)
         limits = blocks.writer.kernel.limits
         result = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
-        text = replace_half_characters(result.text)
-        text = self.kept.add(text) + self.kept.take_rest()
+        text = self.kept.add(replace_half_characters(result.text)) + self.kept.take_rest()
         self._clear()
         if result.is_error:
             await blocks.fail(text or "The tool has failed, and does not say why.")
             return
         await blocks.writer.append(blocks.result, text)
         await self._write_files(result.files)
-        truncated = self.kept.left_out > 0
-        await blocks.writer.finish(blocks.result, Status.DONE, truncated=truncated)
+        is_cut = self.kept.left_out > 0
+        await blocks.writer.finish(blocks.result, Status.DONE, truncated=is_cut)
         await blocks.end(Status.DONE)
 
     def _show(self, done: float, total: float | None, message: str | None) -> None:
@@ -221,12 +225,8 @@ class ServedCall:
         author, header = writer.actor.principal.id, context.document.header(self.blocks.result)
         names = ("kind", "role", "parent", "tool_kind", "tool_name", "tool_call_id")
         like = {name: getattr(header, name) for name in names}
-        new = {
-            str(context.next_block_id(author)): FileToWrite(
-                one.name, Blob.of(one.data), one.media_type
-            )
-            for one in files
-        }
+        found = [FileToWrite(one.name, Blob.of(one.data), one.media_type) for one in files]
+        new = {str(context.next_block_id(author)): file for file in found}
         if new:
             call = writer.kernel.start_call(writer.actor, attach)
             await write_files(call, context, header.id, new, **like)

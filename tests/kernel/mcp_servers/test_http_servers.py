@@ -50,9 +50,7 @@ def made() -> MCPServer:
 
 
 @asynccontextmanager
-async def serving(
-    tokens: list[str | None], *, is_json: bool = False
-) -> AsyncIterator[str]:
+async def serving(tokens: list[str | None], *, is_json: bool = False) -> AsyncIterator[str]:
     """Serve on a free port; keeps the `Authorization` of every request."""
     app = made().streamable_http_app(json_response=is_json)
 
