@@ -9,7 +9,7 @@ has read before what the other needs.
 
 Before them, the cost of models that are asked through their libraries: four that stream, and one
 that is idle. The kernel and the server of the models are processes of their own, apart from each
-other.
+other. Then the cost of a tool call over MCP beside the same one over a WebSocket.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.bench.fanout.comparison import serving
 from tests.bench.figures import Figure, arguments, figure, print_figures
+from tests.bench.mcp_calls import measured_calls
 from tests.kernel.turns.stage import wait_read
 from tests.local_model import local_servers
 from tests.processes import cpu_seconds, memory_of
@@ -397,6 +398,7 @@ def against_few(short: dict[str, list[float]], long: dict[str, list[float]]) -> 
 
 def measured(folder: Path, runs: int) -> Iterator[Figure]:
     yield from measured_streams(folder)
+    yield from measured_calls(folder / "mcp")
     for what in (measure_turns, measure_wire):
         places = [(folder / f"{what.__name__}-{size}", size) for size in TURN_SIZES]
         short, long = (asyncio.run(what(place, size, runs)) for place, size in places)

@@ -153,6 +153,14 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     task.cancel()
 
 
+async def test_a_call_that_somebody_else_changes_is_not_what_was_asked(open_turn: OpenTurn) -> None:
+    played = await open_turn()
+    task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
+    await played.stage.call("block.splice", block_id=block.id, offset=0, insert="Harmless: ")
+    assert answer(await task) == "id-reject_once"
+    await refused(played.decide(block, "once"), "was changed")
+
+
 async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: OpenTurn) -> None:
     played = await open_turn()
     task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
