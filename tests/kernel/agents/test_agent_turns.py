@@ -119,6 +119,17 @@ async def test_what_an_agent_says_becomes_blocks(
     assert (author.username, author.kind) == ("bot", PrincipalKind.AGENT)
 
 
+async def test_call_that_writes_much_is_kept_in_part(stage_of: OpenAgent) -> None:
+    much = "line\n" * 300_000
+    change = {"type": "diff", "path": "a.py", "newText": much}
+    call = {"toolCallId": "c", "title": "Write", "kind": "edit", "rawInput": {"content": much}}
+    said = {**call, "content": [change, text(much)], "status": "completed"}
+    stage = await stage_of(prompts=[[{"call": said}]])
+    (_, _, shown), (_, _, result) = await stage.ask()
+    assert stage.of_kind(BlockKind.TOOL_CALL)[0].input == "{}"
+    assert len(shown) < 210_000 and len(result) < 210_000
+
+
 async def test_call_says_its_kind_and_where_it_is(stage_of: OpenAgent) -> None:
     stage = await stage_of()
     inside = str(stage.kernel.project / "src" / "a.py")
