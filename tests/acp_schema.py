@@ -99,7 +99,7 @@ def _definitions() -> dict[tuple[str, str, str], str]:
 
 @cache
 def _validator(reference: str) -> Any:
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema import Draft202012Validator
 
     return Draft202012Validator({"$defs": schema()["$defs"], "$ref": reference})
 
