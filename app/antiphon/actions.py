@@ -108,6 +108,8 @@ class ActionContext:
     """The focused cell is what a model has answered."""
     asks: bool = False
     """The focused cell is a call that waits for a decision of the person here."""
+    questioned: bool = False
+    """It runs, and its server asks a question."""
     waiting: bool = False
     """A call somewhere here waits for a decision of the person here."""
     revising: bool = False
@@ -143,6 +145,9 @@ class ActionContext:
             writer=self.writer or "",
             privacy="share" if self.private else "private",
             enter="open" if self.leads else "edit",
+            once="answer" if self.questioned else "once",
+            always="put aside" if self.questioned else "always",
+            no="decline" if self.questioned else "no",
             other="conversation" if self.in_file else "file",
         )
 
@@ -349,8 +354,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _asked(
         "allow_once",
         ("o",),
-        "Let the model's call run that waits for a decision.",
-        words="once",
+        "Let the model's call run that waits for a decision, or answer what its server asks.",
+        words="{once}",
         title="Let the call run once",
     ),
     _asked(
@@ -358,14 +363,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("O",),
         "Let the call run, and every later one of the model with exactly the same arguments in this"
         " context.",
-        words="always",
+        words="{always}",
         title="Let the call always run",
     ),
     _asked(
         "deny",
         ("n",),
         "Do not let the call run, and tell the model why.",
-        words="no",
+        words="{no}",
         title="Do not let the call run",
         takes=lambda now: now.asks,
     ),

@@ -258,8 +258,14 @@ async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
             await _wait_until_gone(group, grace)
     finally:
         _signal_group(group, signal.SIGKILL)
-    await process.wait()
+    await wait_exited(process)
     await _wait_until_gone(group, grace)
+
+
+async def wait_exited(process: asyncio.subprocess.Process, pause: float = _POLL_SECONDS) -> None:
+    """Wait until a process has exited; its own `wait` also waits for whoever holds its pipes."""
+    while process.returncode is None:  # noqa: ASYNC110  nothing else tells of it
+        await asyncio.sleep(pause)
 
 
 async def _wait_until_gone(group: int, seconds: float) -> None:

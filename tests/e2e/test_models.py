@@ -68,7 +68,7 @@ async def test_check_asks_each_model_for_a_few_tokens(machine: Machine) -> None:
 def test_projects_file_counts_once_it_is_trusted_as_it_is(machine: Machine) -> None:
     project_file(machine).write_text(EVIL, "utf-8")
     done = machine.succeed("models")
-    assert done.stdout.strip() == NO_MODEL
+    assert done.stdout.startswith(NO_MODEL)
     assert (
         "config.toml:4: [models.evil]: base_url takes your trust: `antiphon trust " in done.stderr
     )

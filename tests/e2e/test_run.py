@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from antiphon_kernel.config import NO_MODEL
 from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.kernel import agents
 from tests.waiting import PATIENCE, wait_until
 from tests.wire.answering import Called, Counted, Said, answer
 from tests.wire.server import WireServer
@@ -48,6 +50,42 @@ def events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 def ends(done: subprocess.CompletedProcess[str], code: ExitCode) -> None:
     assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_agent_answers_and_its_questions_are_decided_by_the_options(machine: Machine) -> None:
+    options = [
+        {"optionId": "a", "name": "Always", "kind": "allow_always"},
+        {"optionId": "r", "name": "No", "kind": "reject_once"},
+    ]
+    call = {"toolCallId": "t1", "title": "Search for it", "kind": "search", "status": "pending"}
+    asked = {"toolCall": {"toolCallId": "t1"}, "options": options}
+    steps = [
+        {"call": call},
+        {"request": {"method": "session/request_permission", "params": asked}},
+        {"call_update": {"toolCallId": "t1", "status": "completed"}},
+    ]
+    script = machine.home / "script.json"
+    script.write_text(json.dumps({"session/prompt": [steps]}), "utf-8")
+    program = Path(*agents.__path__) / "scripted_agent.py"
+    command = json.dumps([sys.executable, "-SE", str(program), str(script)])
+    configure(machine, f"[agents.bot]\ncommand = {command}\nenv = {{ TOKEN = 'hunter2' }}")
+    done = machine.run("run", "--agent", "bot", "--output", "stream-json", "Go.")
+    ends(done, ExitCode.PERMISSION)
+    init, *said = events(done)
+    assert init["model"] == "bot"
+    kinds = {one["type"]: one for one in said}
+    assert kinds["tool_use"]["tool"] == "Search for it"
+    assert kinds["permission"] == kinds["permission"] | {"tool": "search", "allowed": False}
+    assert '"optionId": "r"' in kinds["message"]["text"]
+    done = machine.run("run", "--agent", "bot", "--allow", "search", "Go.")
+    ends(done, ExitCode.OK)
+    assert '"optionId": "a"' in done.stdout
+    done = machine.run("run", "--agent", "nobody", "Go.")
+    ends(done, ExitCode.USAGE)
+    assert "there is no agent 'nobody'; there are: bot" in done.stderr
+    listed = machine.succeed("models").stdout
+    assert f"\n    runs {sys.executable} -SE " in listed
+    assert "hunter2" not in listed + machine.succeed("call", "agent.list").stdout
 
 
 def test_answer_is_printed_in_the_form_that_is_asked_for(machine: Machine) -> None:
@@ -122,6 +160,17 @@ async def test_model_of_a_server_calls_tools_and_its_answer_may_be_cut(machine: 
     assert "the connection to the provider ended" in broken.stderr
     ends(full, ExitCode.LIMIT)
     assert "the most tokens" in full.stderr
+
+
+def test_question_of_a_server_is_put_aside(machine: Machine) -> None:
+    program = Path(__file__).parents[1] / "programs" / "mcp_server.py"
+    asks = {"type": "tool_call", "name": "made__ask", "input": {}}
+    server = f'[mcp.made]\ncommand = ["{sys.executable}", "{program}"]'
+    configure(machine, scripted(machine, "curious", asks, TEXT, END), server)
+    done = machine.run("run", "Go on.", "--output", "stream-json")
+    ends(done, ExitCode.OK)
+    (result,) = [one for one in events(done) if one["type"] == "tool_result"]
+    assert json.loads(result["output"]) == {"action": "cancel"}
 
 
 def test_run_that_cannot_begin_says_what_to_do(machine: Machine) -> None:

@@ -69,6 +69,7 @@ READING = {
     "call -": ["call", "block.list", "-"],
     "send": ["send", "--json"],
     "import -": ["import", "-"],
+    "mcp": ["mcp"],
 }
 """Calls that read standard input."""
 
@@ -79,6 +80,7 @@ NOT_HERE = {
     "serve": "prints addresses only",
     "bench": "runs benchmarks of a checkout",
     "trust": "asks on a terminal",
+    "mcp": "prints lines of a protocol only",
 }
 
 

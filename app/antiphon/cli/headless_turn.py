@@ -16,7 +16,14 @@ from antiphon.cli.stdio import Printer
 from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND, MAX_ROUNDS, RETRY, USAGE
+from antiphon_kernel.types.block_metadata import (
+    CHOICES,
+    ERROR_KIND,
+    MAX_ROUNDS,
+    RETRY,
+    USAGE,
+    is_asked,
+)
 from antiphon_kernel.types.constants import CUT_OFF, INTERRUPTED, MAX_TOKENS, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
@@ -197,6 +204,10 @@ class HeadlessTurn:
         elif kind == "tool_call":
             if header.get("permission") == _ASKED:
                 await self._decide(block, header)
+            elif is_asked(header) and self._is_new(block, "question"):
+                with suppress(AntiphonError):  # somebody else may have answered meanwhile
+                    said = {"block_id": block, "action": "cancel"}
+                    await self.calls.call("elicitation.answer", said)
             elif is_final:
                 await self._show_call(block)
         if is_final:

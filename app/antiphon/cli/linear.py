@@ -18,6 +18,7 @@ from antiphon.cli.tail import Tail, beyond_last, skipped_words
 from antiphon.completion import parse_command
 from antiphon.followed_block import is_draft, list_blocks
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.types.block_metadata import QUESTION, is_asked
 from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names
@@ -167,6 +168,12 @@ class LinearSession:
 
     async def _header_changed(self, header: Mapping[str, Any]) -> None:
         block = header["block_id"]
+        if is_asked(header):
+            question = header["metadata"][QUESTION]
+            await self._tail.say(
+                f"{question['server']} asks: {question['message']} {question.get('url', '')}"
+                f" `antiphon call elicitation.answer` with block_id {block} answers."
+            )
         waits = header.get("permission") == CallPermission.ASKED
         if not waits or header["status"] != Status.PENDING:
             if block in self._asked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlencode, urlsplit
@@ -157,16 +157,16 @@ class McpBridge:
             httpx2.AsyncClient(transport=transport, timeout=None) as http,
             streamable_http_client(url, http_client=http) as (received, sending),
         ):
-            answering = asyncio.create_task(self._answer(received), name="answers of the kernel")
-            reading = asyncio.create_task(self._read(sending), name="messages of the client")
+            work = (self._answer(received), self._read(sending))
+            tasks = {asyncio.create_task(one) for one in work}
             try:
-                await asyncio.wait({answering, reading}, return_when=asyncio.FIRST_COMPLETED)
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (answering, reading):
-                    if task.done():
-                        task.result()
+                for task in tasks:
                     task.cancel()
-                await asyncio.wait({answering, reading})
+                await asyncio.wait(tasks)
+        for task in ended:
+            task.result()
 
     async def _read(self, sending: WriteStream[SessionMessage]) -> None:
         async for line in lines(self._source):
@@ -183,11 +183,15 @@ class McpBridge:
                 self._asked[message.id] = message.method
             metadata = ClientMessageMetadata(headers=self._headers(message))
             await sending.send(SessionMessage(message, metadata))
+            await self._until_answered({_OPENING})  # only then is there a session to ask in
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_ANSWERS_SECONDS):
-                while set(self._asked.values()) - {_LISTENING}:
-                    self._answered.clear()
-                    await self._answered.wait()
+                await self._until_answered({*self._asked.values()} - {_LISTENING})
+
+    async def _until_answered(self, methods: Set[str]) -> None:
+        while not methods.isdisjoint(self._asked.values()):
+            self._answered.clear()
+            await self._answered.wait()
 
     async def _answer(self, received: ReadStream[SessionMessage | Exception]) -> None:
         async for one in received:

@@ -366,6 +366,8 @@ class CellRenderer:
             foot.append(self._note(f"  ({words})"))
         if not view.text:
             words = "(no output)" if view.header.status in (Status.DONE, Status.ERROR) else "…"
+            if view.header.blob is not None:
+                words = f"▤ {displayable_in_a_row(view.header.path or 'file')}"
             pieces = [lead, WrapPiece("", style, 0), WrapPiece(words, style)]
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)

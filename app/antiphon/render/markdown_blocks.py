@@ -397,7 +397,7 @@ class _Drawing:
         self._taken: dict[int, int] = {}
         """Columns of source lines that the markers drawn so far reach up to."""
         self._begins_item = False
-        """What is drawn next is the beginning of an item."""
+        """The next text begins an item."""
 
     def blocks(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
         """Neighbouring blocks, with a blank row where the source has one."""

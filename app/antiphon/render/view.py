@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rich.style import Style
 
@@ -162,6 +162,18 @@ def permission_question(
             answers = [one.replace(" ", "\N{NO-BREAK SPACE}") for one in answers]
         return f"Run this with {rights}?  {before}{' · '.join(answers)}"
     return f"Waits until {asker} or an owner decides; it would have {rights}."
+
+
+def server_question(asked: Mapping[str, Any], *, may_decide: bool, before: str = "") -> str:
+    """Return the words below a call whose server asks something, and which actions answer it."""
+    said = " ".join(f"{asked.get('message', '')} {asked.get('url', '')}".split())
+    fields = [str(one.get("title")) for one in asked.get("fields", ()) if isinstance(one, dict)]
+    form = f" ({', '.join(fields)})" if fields else ""
+    question = displayable_in_a_row(f"{asked.get('server')} asks: {said}{form}")
+    if not may_decide:
+        return f"{question}  An owner answers."
+    keys = "<key:allow_once> answer · <key:allow_always> put aside · <key:deny> decline"
+    return f"{question}  {before}{keys}"
 
 
 def drift_label(view: CellView) -> str:

@@ -42,6 +42,7 @@ from antiphon.screens.visitors import Visitors
 from antiphon.session import ConnectionStatus, Session, SessionStatus
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
+from antiphon_kernel.types.block_metadata import open_question
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import join_names
@@ -178,6 +179,7 @@ class ConversationControllers:
             own_message=is_mine and is_message and header.status == Status.DONE,
             answered=header.role == Role.MODEL and is_over,
             asks=source.may_decide(header),
+            questioned=open_question(header) is not None,
             foldable=scope.file is None and (header.kind != BlockKind.TOOL_CALL or is_over),
             is_result=header.kind == BlockKind.TOOL_RESULT,
             leads=self.file.place_of(block) is not None,

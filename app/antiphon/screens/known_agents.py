@@ -14,7 +14,7 @@ class AgentChoice(NamedTuple):
 
     title: str
     params: Mapping[str, Any]
-    """What `agent.set` is told."""
+    """Parameters of `agent.set`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from antiphon.actions import Mode
+from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, LineModal
+from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, ConfirmModal, LineModal
 from antiphon.widgets.block_list import CellChange
+from antiphon_kernel.types.block_metadata import open_question
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -21,6 +23,10 @@ JUST_APPEARED: Final = "This question has only just appeared: read it, then pres
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
+def _waits(header: BlockHeader) -> bool:
+    return header.is_undecided or open_question(header) is not None
+
+
 class Questions(Controller):
     """Follows the calls that wait, and decides about one."""
 
@@ -28,7 +34,7 @@ class Questions(Controller):
         super().__init__(scope)
         self._document = scope.session.document
         asked = map(self._document.header, self._document.open_blocks())
-        self._asked: dict[str, float | None] = {one.id: None for one in asked if one.is_undecided}
+        self._asked: dict[str, float | None] = {one.id: None for one in asked if _waits(one)}
         """Calls that have begun to wait for somebody's decision, in that order, and when each was
         first on the screen."""
         self._decided: str | None = None
@@ -50,7 +56,7 @@ class Questions(Controller):
     def waiting(self) -> Iterator[BlockHeader]:
         """Return the calls that wait for a decision, whoever may decide."""
         headers = (self._document.header(one) for one in self._asked if one in self._document)
-        return (one for one in headers if one.is_undecided)
+        return filter(_waits, headers)
 
     # What is seen of them
 
@@ -81,11 +87,14 @@ class Questions(Controller):
         """Note calls that have begun to wait for a decision; tell of those the person decides."""
         for block in self._document.open_blocks(change.changed - self._asked.keys()):
             header = self._document.header(block)
-            if not header.is_undecided:
+            if not _waits(header):
                 continue
             self._asked[block] = None
             if self._source.may_decide(header):
-                self._scope.host.tell(f"{self._source.view(block).author} asks to run a tool")
+                asked = open_question(header)
+                who = asked.get("server") if asked else self._source.view(block).author
+                what = "asks a question" if asked else "asks to run a tool"
+                self._scope.host.tell(f"{displayable_in_a_row(str(who))} {what}")
         if not change.changed.isdisjoint(self._asked):
             self._choose_next()
             self.show_keys()
@@ -104,7 +113,11 @@ class Questions(Controller):
             self._hint(JUST_APPEARED)
             return
         tell = partial(self._tell_kernel, block, decision)
-        if decision == "no":
+        asked = open_question(self._document.header(block))
+        is_decided: bool | None
+        if asked is not None:
+            is_decided = await self._answer(block, asked, decision)
+        elif decision == "no":
             is_decided = await self._cells.app.push_screen_wait(
                 LineModal(REASON_ASKED, tell, enter="say no", longest=LONGEST_REASON)
             )
@@ -113,6 +126,25 @@ class Questions(Controller):
         if is_decided:
             self._decided = block
             self._choose_next()
+
+    async def _answer(self, block: str, asked: Mapping[str, Any], decision: str) -> bool:
+        """Answer what a server asks, by a form or at once; whether that was done."""
+
+        async def tell(action: str, content: Mapping[str, Any] | None = None) -> bool:
+            said = {"block_id": block, "action": action, "content": content or {}}
+            return await self._scope.call("elicitation.answer", said, "Not answered") is not None
+
+        if decision != "once":
+            return await tell("decline" if decision == "no" else "cancel")
+        if "url" in asked:
+            question = f"Have you opened {asked['url']}? {asked['server']} is told so."
+            said_yes = await self._cells.app.push_screen_wait(ConfirmModal(question))
+            return bool(said_yes) and await tell("accept")
+        from antiphon.screens.form_modal import FormModal
+
+        form = FormModal(asked, partial(tell, "accept"))
+        is_sent = await self._cells.app.push_screen_wait(form)
+        return bool(is_sent)
 
     async def _tell_kernel(self, block: str, decision: str, reason: str) -> bool:
         params = {"block_id": block, "decision": decision}

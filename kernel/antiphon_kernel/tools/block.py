@@ -65,7 +65,7 @@ class CreateParams(Params):
     context: str | None = None
     """Label or id; the default context if it and the parent are absent."""
     parent_id: str | None = None
-    """The block it answers. A model's block has one; a tool_result answers its tool_call."""
+    """The block it answers. A block of a model has one; a tool_result answers its tool_call."""
     role: Role | None = None
     """Follows from who creates it: `user` for people, `model` for models, `system` for sources and
     the kernel; `tool` for every tool_result. No other one is accepted."""
@@ -224,7 +224,7 @@ def _check_parent(
         raise invalid_params(said, field="parent_id")
     if parent is None and author is PrincipalKind.MODEL:
         raise invalid_params(
-            "A model's block answers another block: give parent_id, the prompt it answers or"
+            "A block of a model answers another one: give parent_id, the prompt it answers or"
             " whatever else of this context made the model write.",
             field="parent_id",
         )

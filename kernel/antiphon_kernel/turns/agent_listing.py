@@ -45,7 +45,7 @@ class AgentOption(Result):
     id: str
     name: str
     category: str | None = None
-    """What it is about, such as `mode` or `model`, as far as the agent says so."""
+    """Its subject, such as `mode` or `model`, as far as the agent says it."""
     value: str | bool
     choices: list[OptionChoice]
     """Values that it may have."""
@@ -59,7 +59,7 @@ class AgentCommand(Result):
 
 
 class AgentUsage(Result):
-    """What an agent says of its use."""
+    """The use of a session, as the agent says it."""
 
     used: int
     """Tokens in its window."""

@@ -29,6 +29,7 @@ from antiphon_kernel.types.block_metadata import QUESTION
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import Permission
@@ -51,8 +52,8 @@ class _WaitingQuestion:
 
     asked: Elicitation
     writer: BlockWriter
-    asker: str
-    """Id of the principal whose rights the call has."""
+    asker: PrincipalId
+    """Principal whose rights the call has."""
     answered: asyncio.Future[ElicitationAnswer] = field(default_factory=asyncio.Future)
 
 
@@ -64,7 +65,7 @@ class ServerQuestions:
         self._waiting: dict[str, _WaitingQuestion] = {}
 
     async def ask(
-        self, writer: BlockWriter, call: str, asker: str, asked: Elicitation
+        self, writer: BlockWriter, call: str, asker: PrincipalId, asked: Elicitation
     ) -> ElicitationAnswer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
         try:
@@ -156,10 +157,10 @@ class ServedCall:
         seconds = server.config.seconds
         latest = loop.time() + _MOST_RESETS * seconds
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
+        async def note(progress: float, total: float | None, message: str | None) -> None:
             if limit.when() is not None:
                 limit.reschedule(min(loop.time() + seconds, latest))
-            await self._show(done, total, message)
+            self._show(progress, total, message)
 
         async def ask(asked: Elicitation) -> ElicitationAnswer:
             nonlocal latest
@@ -174,14 +175,14 @@ class ServedCall:
 
         try:
             async with asyncio.timeout(seconds) as limit:
-                found = await server.call(tool, dict(arguments), progress, ask)
+                found = await server.call(tool, dict(arguments), note, ask)
         except TimeoutError:
             said = f"Stopped: {tool.name} has not answered within {seconds:g} seconds."
-            await self._clear()
+            self._clear()
             await blocks.fail(said, stop_reason="time_limit")
             return
         except McpServerFailed as error:
-            await self._clear()
+            self._clear()
             await blocks.fail(replace_half_characters(str(error)))
             return
         finally:
@@ -190,7 +191,7 @@ class ServedCall:
         result = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
         text = replace_half_characters(result.text)
         text = self.kept.add(text) + self.kept.take_rest()
-        await self._clear()
+        self._clear()
         if result.is_error:
             await blocks.fail(text or "The tool has failed, and does not say why.")
             return
@@ -200,7 +201,7 @@ class ServedCall:
         await blocks.writer.finish(blocks.result, Status.DONE, truncated=truncated)
         await blocks.end(Status.DONE)
 
-    async def _show(self, done: float, total: float | None, message: str | None) -> None:
+    def _show(self, done: float, total: float | None, message: str | None) -> None:
         """Let progress stand where the result will be."""
         now = asyncio.get_running_loop().time()
         if now - self._said_at < _PROGRESS_SECONDS:
@@ -210,7 +211,7 @@ class ServedCall:
         said = " ".join((message or "").split())[:_LONGEST_MESSAGE]
         self.blocks.writer.describe(self.blocks.result, text=f"[{of}] {said}".rstrip())
 
-    async def _clear(self) -> None:
+    def _clear(self) -> None:
         """Take progress away."""
         if self._said_at:
             self.blocks.writer.describe(self.blocks.result, text="")

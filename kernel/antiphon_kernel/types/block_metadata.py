@@ -58,6 +58,19 @@ EXCLUDED_BEFORE: Final = "excluded_before"
 """Of a block that the undo of a drift has cut out: whether it was excluded before."""
 
 
+def open_question(header: BlockHeader) -> Mapping[str, Any] | None:
+    """Return what a server asks in the middle of a call, while people may answer it."""
+    question = header.metadata.get(QUESTION)
+    return question if is_asked({"status": header.status, "metadata": header.metadata}) else None
+
+
+def is_asked(header: Mapping[str, Any]) -> bool:
+    """Return whether a server waits for an answer, by the JSON of a header."""
+    question = header.get("metadata", {}).get(QUESTION)
+    is_open = isinstance(question, dict) and "action" not in question
+    return is_open and header["status"] == Status.RUNNING
+
+
 def is_cut_out(header: BlockHeader) -> bool:
     """Return whether a block is cut out."""
     return header.excluded and header.metadata.get(CUT_OUT) is True

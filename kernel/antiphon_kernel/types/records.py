@@ -179,7 +179,7 @@ class BlockHeader(NamedTuple):
 
     @property
     def is_undecided(self) -> bool:
-        """A call that waits for a person's decision; an agent may say that its call runs by then."""
+        """A call that waits for a decision; an agent may have said already that it runs."""
         is_open = self.status in (Status.PENDING, Status.RUNNING)
         return self.permission == CallPermission.ASKED and is_open
 

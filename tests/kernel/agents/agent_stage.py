@@ -21,8 +21,6 @@ from tests.waiting import until
 
 Steps = Sequence[Mapping[str, Any]]
 
-QUICK = TurnSettings(agent_silence_seconds=0.6, agent_stop_seconds=0.3)
-
 
 class AgentStage(Stage):
     """A stage with the agent `bot`, which plays a script."""
@@ -83,9 +81,8 @@ OpenAgent = Callable[..., Awaitable[AgentStage]]
 async def open_agent(
     folder: Path,
     stack: AsyncExitStack,
-    settings: TurnSettings = QUICK,
+    settings: TurnSettings | None = None,
     command: Sequence[str] | None = None,
-    default: str | None = None,
     **steps: Any,
 ) -> AgentStage:
     """Open a kernel whose agent plays `steps`; when it is closed, nothing of it runs any more."""

@@ -29,7 +29,7 @@ TEXT = "one\ntwo\nthree\nfour\nfive\n"
 
 
 @dataclass
-class PlayedTurn:
+class DirectTurn:
     """A turn of the agent bot, which the owner amy has asked for."""
 
     stage: Stage
@@ -68,16 +68,16 @@ class PlayedTurn:
         return self.stage.of_kind(BlockKind.TOOL_CALL)
 
 
-OpenTurn = Callable[..., Awaitable[PlayedTurn]]
+OpenTurn = Callable[..., Awaitable[DirectTurn]]
 
 
 @pytest.fixture
 async def open_turn(tmp_path: Path) -> AsyncIterator[OpenTurn]:
-    opened: list[PlayedTurn] = []
+    opened: list[DirectTurn] = []
 
     async def open_one(
         policy: PermissionPolicy | None = None, settings: TurnSettings | None = None
-    ) -> PlayedTurn:
+    ) -> DirectTurn:
         kernel = await open_kernel(tmp_path / str(len(opened)))
         models = Models({"bot": Replying(DONE)}, permissions={"bot": policy or PermissionPolicy()})
         stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models))
@@ -91,7 +91,7 @@ async def open_turn(tmp_path: Path) -> AsyncIterator[OpenTurn]:
             stage.runner.permissions,
             settings or TurnSettings(),
         )
-        opened.append(PlayedTurn(stage, turn))
+        opened.append(DirectTurn(stage, turn))
         return opened[-1]
 
     yield open_one

@@ -131,8 +131,10 @@ class ScriptedAgent:
         self.do_say(json.dumps(self.answers[self.asked]))
 
     def do_ask(self, request: dict[str, Any]) -> None:
+        made = [one["terminalId"] for one in self.answers.values() if "terminalId" in (one or {})]
+        last = {"terminalId": made[-1]} if request["params"].get("terminalId") == "last" else {}
         self.asked += 1
-        params = {"sessionId": self.session, **request["params"]}
+        params = {"sessionId": self.session, **request["params"], **last}
         self.send(id=self.asked, method=request["method"], params=params)
 
     def do_until_cancelled(self, _: Any) -> None:

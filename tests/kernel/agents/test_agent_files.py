@@ -11,18 +11,18 @@ import pytest
 from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents.files import read_file, write_file
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from tests.kernel.agents.conftest import TEXT, OpenTurn, PlayedTurn
+from tests.kernel.agents.conftest import TEXT, DirectTurn, OpenTurn
 
 FREE: Final = PermissionPolicy.parse({"file_edit": "allow"})
 
 
 @pytest.fixture
-async def free(open_turn: OpenTurn) -> PlayedTurn:
+async def free(open_turn: OpenTurn) -> DirectTurn:
     return await open_turn(FREE)
 
 
 async def test_reads_the_live_text_and_of_a_file_that_is_not_open_the_disk(
-    free: PlayedTurn,
+    free: DirectTurn,
 ) -> None:
     turn, path = free.turn, free.put("a.txt")
     rows = await free.stage.kernel.call(free.stage.owner, "context.list", {})
@@ -50,7 +50,7 @@ REFUSED: Final = (
 )
 
 
-async def test_refuses_what_is_no_file_of_the_project_for_models(free: PlayedTurn) -> None:
+async def test_refuses_what_is_no_file_of_the_project_for_models(free: DirectTurn) -> None:
     a = free.put("a.txt")
     free.put(".env", "KEY=hunter2\n")
     os.link(a, free.project / "same.txt")
@@ -70,7 +70,7 @@ async def test_refuses_what_is_no_file_of_the_project_for_models(free: PlayedTur
 
 
 async def test_writes_a_minimal_edit_that_keeps_what_people_have_typed_since(
-    free: PlayedTurn,
+    free: DirectTurn,
 ) -> None:
     stage, path = free.stage, free.put("a.txt", TEXT.replace("\n", "\r\n"))
     file = await stage.kernel.files.open("a.txt")
@@ -86,7 +86,7 @@ async def test_writes_a_minimal_edit_that_keeps_what_people_have_typed_since(
 
 
 async def test_refuses_to_write_over_lines_that_people_have_changed_and_then_takes_them_for_read(
-    free: PlayedTurn,
+    free: DirectTurn,
 ) -> None:
     path = free.put("a.txt")
     await read_file(free.turn, path, None, None)
@@ -100,14 +100,14 @@ async def test_refuses_to_write_over_lines_that_people_have_changed_and_then_tak
     assert file.now().text == TEXT.replace("two", "deux")
 
 
-async def test_compares_with_the_disk_where_it_has_read_nothing_here(free: PlayedTurn) -> None:
+async def test_compares_with_the_disk_where_it_has_read_nothing_here(free: DirectTurn) -> None:
     path = free.put("a.txt")
     await free.type("a.txt", "two", "zwei")  # not saved: the agent has not seen it
     await write_file(free.turn, path, TEXT.replace("four", "4"))
     assert Path(path).read_text() == "one\nzwei\nthree\n4\nfive\n"
 
 
-async def test_makes_a_file_that_is_not_there(free: PlayedTurn) -> None:
+async def test_makes_a_file_that_is_not_there(free: DirectTurn) -> None:
     path = free.project / "src" / "new.py"
     await write_file(free.turn, str(path), "a = 1\n")
     assert path.read_text() == "a = 1\n"

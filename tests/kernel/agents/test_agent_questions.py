@@ -20,7 +20,7 @@ from antiphon_kernel.turns.agents.files import write_file
 from antiphon_kernel.turns.agents.questions import ask
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.agents.conftest import TEXT, OpenTurn, PlayedTurn
+from tests.kernel.agents.conftest import TEXT, DirectTurn, OpenTurn
 
 OPTIONS: Final = tuple(
     PermissionOption(option_id=f"id-{kind}", name=name, kind=kind)
@@ -44,7 +44,7 @@ def answer(outcome: Any) -> str:
     return outcome.option_id if outcome.outcome == "selected" else outcome.outcome
 
 
-async def asked(turn: PlayedTurn, call: ToolCallUpdate, decision: str) -> str:
+async def asked(turn: DirectTurn, call: ToolCallUpdate, decision: str) -> str:
     """Return what an agent is answered if a person decides so."""
     task, block = await turn.asked(ask(turn.turn, call, OPTIONS))
     await turn.decide(block, decision)

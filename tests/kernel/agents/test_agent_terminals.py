@@ -12,14 +12,14 @@ from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents.terminals import AgentTerminals, TerminalOutput
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.errors import AntiphonError
-from tests.kernel.agents.conftest import OpenTurn, PlayedTurn
+from tests.kernel.agents.conftest import DirectTurn, OpenTurn
 from tests.waiting import until
 
 FREE = PermissionPolicy.parse({"shell": "allow"})
 
 
 @pytest.fixture
-async def free(open_turn: OpenTurn) -> AsyncIterator[tuple[PlayedTurn, AgentTerminals]]:
+async def free(open_turn: OpenTurn) -> AsyncIterator[tuple[DirectTurn, AgentTerminals]]:
     turn = await open_turn(FREE, TurnSettings(shell_seconds=30))
     terminals = AgentTerminals(turn.turn)
     yield turn, terminals
@@ -27,7 +27,7 @@ async def free(open_turn: OpenTurn) -> AsyncIterator[tuple[PlayedTurn, AgentTerm
 
 
 async def test_runs_a_command_as_a_cell_with_its_output_and_exit_code(
-    free: tuple[PlayedTurn, AgentTerminals],
+    free: tuple[DirectTurn, AgentTerminals],
 ) -> None:
     played, terminals = free
     terminal = await terminals.create("printf", ["%s, %s\n", "it's", "done"])
@@ -41,7 +41,7 @@ async def test_runs_a_command_as_a_cell_with_its_output_and_exit_code(
 
 
 async def test_variables_and_folder_stand_in_the_line(
-    free: tuple[PlayedTurn, AgentTerminals],
+    free: tuple[DirectTurn, AgentTerminals],
 ) -> None:
     played, terminals = free
     folder = played.project / "sub folder"
@@ -56,7 +56,7 @@ async def test_variables_and_folder_stand_in_the_line(
 
 
 async def test_keeps_the_end_of_a_long_output_in_whole_characters(
-    free: tuple[PlayedTurn, AgentTerminals],
+    free: tuple[DirectTurn, AgentTerminals],
 ) -> None:
     _, terminals = free
     terminal = await terminals.create("printf 'abcäöü'", output_byte_limit=5)
@@ -64,7 +64,7 @@ async def test_keeps_the_end_of_a_long_output_in_whole_characters(
 
 
 async def test_kill_ends_the_processes_and_keeps_the_output_until_release(
-    free: tuple[PlayedTurn, AgentTerminals],
+    free: tuple[DirectTurn, AgentTerminals],
 ) -> None:
     played, terminals = free
     terminal = await terminals.create("echo $$; sleep 600")
@@ -86,7 +86,7 @@ async def test_kill_ends_the_processes_and_keeps_the_output_until_release(
 
 
 async def test_closing_ends_what_runs_and_what_has_hardly_begun(
-    free: tuple[PlayedTurn, AgentTerminals],
+    free: tuple[DirectTurn, AgentTerminals],
 ) -> None:
     played, terminals = free
     await terminals.create("sleep 600")

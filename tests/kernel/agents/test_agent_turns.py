@@ -205,12 +205,14 @@ async def test_chunks_go_on_behind_what_a_person_types(stage_of: OpenAgent) -> N
     await stage.submit("Nobody is asked here.", bo)
     await stage.ask("And now?")
     name = stage.context.block_name(block)
-    assert stage.prompts() == [
-        "Tell.",
-        "Since you have last looked:\n\n"
-        "bo: Nobody is asked here.\n\n"
-        f"amy changed your text:\n--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n"
-        "-The cat sat\n+The dog sat\n on the mat.\n\n\n"
+    difference = (
+        f"--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n-The cat sat\n+The dog sat\n on the mat."
+    )
+    assert stage.prompts()[0] == "Tell."
+    assert stage.prompts()[1].split("\n\n", 3) == [
+        "Since you have last looked:",
+        "bo: Nobody is asked here.",
+        f"amy changed your text:\n{difference}",
         "The message to you:\n\nAnd now?",
     ]
     await stage.ask("/again")
@@ -245,7 +247,7 @@ async def test_files_of_a_message_come_with_it(can: bool, stage_of: OpenAgent) -
         {
             "type": "resource_link",
             "name": "a.py#L2-L3",
-            "uri": f"{(project / 'a.py').as_uri()}#L2-L3",
+            "uri": (project / "a.py").as_uri(),
         },
     ]
 
@@ -288,14 +290,11 @@ async def test_agent_works_for_owners_only(stage_of: OpenAgent) -> None:
     bo = await stage.actor("bo")
     assert stage.kernel.members.role_of(bo.principal) is AccessRole.EDITOR
     await stage.play("@bot Go.", bo)
-    assert stage.shown()[1:] == [
-        (
-            "error",
-            "error",
-            "Not answered: this is a message of bo, an editor, and only an owner has agents work"
-            " here: ask the owner to ask bot.",
-        )
-    ]
+    ((kind, _, said),) = stage.shown()[1:]
+    assert kind == "error" and said == (
+        "Not answered: this is a message of bo, an editor, and only an owner has agents work here:"
+        " ask the owner to ask bot."
+    )
     assert stage.pids() == []
 
 

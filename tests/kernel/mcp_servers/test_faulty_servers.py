@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -20,6 +24,8 @@ from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.mcp_servers.served_stage import ServedStage, faulty
 from tests.kernel.turns.stage import call
 from tests.waiting import until
+
+ROOT: Final = Path(__file__).parents[3]
 
 shared = pytest.mark.asyncio(loop_scope="module")
 
@@ -268,6 +274,34 @@ async def test_processes_end_with_the_kernel(tmp_path: Path) -> None:
     assert is_running(pid)
     await stage.close()
     assert not is_running(pid)
+
+
+KILLED: Final = """
+import asyncio, sys
+from pathlib import Path
+from antiphon_kernel.mcp_servers import McpServers
+from tests.kernel.mcp_servers.served_stage import faulty
+
+async def main():
+    servers = McpServers([faulty()], Path(sys.argv[1]), Path(sys.argv[1]))
+    await servers.ready(None, 60)
+    pid = next(one for one in servers["bad"].tools if one.tool == "pid")
+    found = await servers["bad"].call(pid, {}, None, None)
+    print(found.content[0].text, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_processes_end_with_a_kernel_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as kernel:
+        assert kernel.stdout is not None
+        pid = int(await asyncio.to_thread(kernel.stdout.readline))
+        assert is_running(pid)
+        kernel.kill()
+    await until(lambda: not is_running(pid))
 
 
 async def test_model_with_few_tools_is_told_of_those_that_are_named(tmp_path: Path) -> None:

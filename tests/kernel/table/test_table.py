@@ -144,7 +144,7 @@ OF_CONFLICTS: Final = frozenset({"file.resolve", "drift.cancel"})
 """These succeed where another program has written the same, or a kernel was killed:
 tests/kernel/files/, tests/kernel/drift/."""
 WITH_SERVERS: Final = frozenset({"file.ask", "agent.set"})
-"""These succeed where a language server or an agent runs: tests/kernel/files/, tests/kernel/agents/."""
+"""These succeed where a language server or an agent runs: tests/kernel/files/, agents/."""
 FOLLOWING: Final = frozenset({"block.subscribe", "block.unsubscribe"})
 """Tools that are answered with a stream, for which each door has a form of its own."""
 

@@ -15,7 +15,14 @@ from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.differences import is_edit
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.view import OWN_NAME, CellView, ReferredLines, permission_question, queue_label
+from antiphon.render.view import (
+    OWN_NAME,
+    CellView,
+    ReferredLines,
+    permission_question,
+    queue_label,
+    server_question,
+)
 from antiphon.widgets.block_list.gutter import GutterWidth
 from antiphon.widgets.block_list.remote_cursors import Ink, RemoteCursors, Writer
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
@@ -27,6 +34,7 @@ from antiphon_kernel.types.block_metadata import (
     CHOICES,
     SUMMARY_TYPE,
     is_cut_out,
+    open_question,
     stands_for_earlier,
 )
 from antiphon_kernel.types.clock import Clock, SystemClock
@@ -607,6 +615,9 @@ class CellModel:
         return changed
 
     def _question(self, header: BlockHeader) -> str:
+        if (asked := open_question(header)) is not None:
+            before, may = self.before_answer(header.id), self.may_decide(header)
+            return self.name_keys(server_question(asked, may_decide=may, before=before))
         if not header.is_undecided:
             return ""
         asker = displayable_in_a_row(self._stopper(header.runs_for) or "somebody")
@@ -621,7 +632,9 @@ class CellModel:
         return self.name_keys(question)
 
     def may_decide(self, header: BlockHeader) -> bool:
-        """Return whether a call waits for a decision that the person here may make."""
+        """Return whether a call waits for a decision or an answer that is the person's here."""
+        if open_question(header) is not None:
+            return self.user.is_owner
         if not header.is_undecided:
             return False
         return self.user.may_decide(is_asker=self._stopper(header.runs_for) == OWN_NAME)

@@ -52,8 +52,10 @@ class _Lines:
         """Return the next message that is no update; None at the end."""
         while (line := await self._line()) is not None:
             message = _message(line)
-            if message is None:
+            if message is None and line.strip():
                 _log.warning("an agent has sent what is no message: %s", _excerpt(line))
+            elif message is None:
+                continue
             elif message.get("method") == _UPDATE and "id" not in message:
                 await self._connection.take_update(message.get("params"))
             else:

@@ -78,23 +78,14 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
         base = file.announced.old
     elif file is not None:  # it may have read the disk by itself
         base = turn.read[name] if name in turn.read else await file.disk_text()
-    shown = unified_diff(file.now().text if file is not None else "", content, name)
+    now = file.now().text if file is not None else ""
+    shown = unified_diff(now, _merged(turn, name, base, now, content), name)
     blocks = await _ask(turn, name, shown)
 
     def plan(files: Mapping[str, OpenFile]) -> list[PlannedFile]:
         now = files[name].now().text
-        merged = merge_texts(base, now, content)
-        if not merged.conflicts:
-            return [PlannedFile(name, files[name], plan_difference(now, merged.text))]
-        turn.read[name] = now
-        first = merged.conflicts[0].ours
-        raise AntiphonError(
-            ErrorCode.STALE_VERSION,
-            f"Others have changed lines of {quote(name)} that you change, too, since you read it,"
-            " so nothing was written. Read the file again, and write it once more. It now says"
-            f" from line {first.start + 1} on:\n"
-            + number_lines("\n".join(split_lines(first.text)[:_LINES_SHOWN]), first.start + 1),
-        )
+        text = _merged(turn, name, base, now, content)
+        return [PlannedFile(name, files[name], plan_difference(now, text))]
 
     call = kernel.start_call(turn.writer.actor, edit_file)
     known = {} if file is None else {name: file}
@@ -114,6 +105,26 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
 
 _LINES_SHOWN: Final = 20
 """Lines of a file that a refusal shows at most."""
+
+
+def _merged(turn: AgentTurn, path: str, base: str, now: str, content: str) -> str:
+    """Return the text that a file gets: what the agent has made of `base`, and others since.
+
+    Raises:
+        AntiphonError: stale_version if that is not clear; the agent has read the file then.
+    """
+    merged = merge_texts(base, now, content)
+    if merged.conflicts:
+        turn.read[path] = now
+        first = merged.conflicts[0].ours
+        shown = "\n".join(split_lines(first.text)[:_LINES_SHOWN])
+        raise AntiphonError(
+            ErrorCode.STALE_VERSION,
+            f"Others have changed lines of {quote(path)} that you change, too, since you read it,"
+            " so nothing was written. Read the file again, and write it once more. It now says"
+            f" from line {first.start + 1} on:\n{number_lines(shown, first.start + 1)}",
+        )
+    return merged.text
 
 
 async def _find(turn: AgentTurn, path: str) -> ProjectPath:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.config.agents import AgentConfig
-from antiphon_kernel.shell import LINGER_SECONDS, run_service
+from antiphon_kernel.shell import LINGER_SECONDS, run_service, wait_exited
 from antiphon_kernel.text.sanitize import sanitize
 
 _log = logging.getLogger(__name__)
 
 LOG_BYTES: Final = 1_000_000
 """Size at which the log of what agents complain of is begun anew; one older log is kept."""
+
+_LOOK_SECONDS: Final = 0.1
+"""Between two looks whether it has exited, which most often the end of what it says tells."""
 
 _LAST_BYTES: Final = 2_000
 _READ_BYTES: Final = 65_536
@@ -32,7 +35,8 @@ class AgentProcess:
         self._process, self._stack, self._log_file = process, stack, log
         self._last_errors = b""
         self._is_told_to_end = False
-        self._exited = asyncio.create_task(process.wait(), name="exit of an agent")
+        exited = wait_exited(process, _LOOK_SECONDS)
+        self._exited = asyncio.create_task(exited, name="exit of an agent")
         self._complaining = asyncio.create_task(self._keep_errors(), name="stderr of an agent")
         self._ending: asyncio.Task[None] | None = None
         self.heard_at = asyncio.get_running_loop().time()

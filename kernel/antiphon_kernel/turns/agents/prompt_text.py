@@ -171,7 +171,7 @@ async def _attachments(
             place = (kernel.project / path).as_uri()
             lines = reference.lines if reference is not None else None
             mark = f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
-            parts.append(ResourceContentBlock(type="resource_link", name=name, uri=place + mark))
+            parts.append(ResourceContentBlock(type="resource_link", name=name + mark, uri=place))
         elif data is not None and kind is not None and kind.startswith("image/") and can.image:
             encoded = b64encode(data).decode()
             parts.append(ImageContentBlock(type="image", data=encoded, mime_type=kind))

@@ -73,6 +73,8 @@ class AgentSession:
         self._connection: AgentConnection | None = None
         self._id = ""
         self._seen = Look()
+        self._shown: Look | None = None
+        """What it has seen once it answers the prompt that it was sent."""
         self._can: PromptCapabilities = PromptCapabilities()
         self._played: PlayedTurn | None = None
 
@@ -90,12 +92,12 @@ class AgentSession:
             connection = self._connection
             if connection is None or connection.has_ended:
                 connection = await self._connect()
-            parts, seen = await read_prompt(turn, self._seen, self._can)
+            parts, self._shown = await read_prompt(turn, self._seen, self._can)
             played = self._played = PlayedTurn(turn)
             try:
                 prompt = connection.agent.prompt(session_id=self._id, prompt=list(parts))
                 response = await self._response(connection, played, prompt)
-                await self._look(seen)
+                await self._look()
                 await played.updates.end(response.stop_reason, response.usage)
             finally:
                 self._played = None
@@ -147,11 +149,12 @@ class AgentSession:
                 _log.warning("%s is killed, since it does not stop: %s", self._config.name, error)
                 await self.close()
 
-    async def _look(self, seen: Look) -> None:
-        """Note what the agent has seen."""
-        self._seen = seen
-        name = self._config.name
-        await self._kernel.journal.write_agent_session(self._row, name, self._id, seen.version)
+    async def _look(self) -> None:
+        """Note that the agent has seen what it was shown."""
+        if self._shown is not None:
+            self._seen, self._shown = self._shown, None
+            stored = self._config.name, self._id, self._seen.version
+            await self._kernel.journal.write_agent_session(self._row, *stored)
 
     # Beginning and end
 
@@ -221,7 +224,8 @@ class AgentSession:
             opened = await connection.answered(request, seconds)
             self._id = opened.session_id
             self.files_read.clear()
-            await self._look(Look())
+            self._shown = Look()
+            await self._look()
         self.modes = opened.modes
         self.config_options = list(opened.config_options or ())
         self.changed.notify()
@@ -236,6 +240,8 @@ class AgentSession:
         """Return what people are told of a failure, and what they can do."""
         command = " ".join(self._config.command)
         said = str(error).rstrip(".")
+        if isinstance(error, AgentRefused):
+            return f"{self._config.name} {said}."
         if "\n" in said:
             said, last = said.split("\n", 1)
             return f"{self._config.name} {said}\n{last}\nAll of it is in {self.log}."
@@ -262,6 +268,7 @@ class AgentSession:
                 self.usage = update
             case _:
                 if self._played is not None:
+                    await self._look()
                     await self._played.take(update)
                 return
         self.changed.notify()

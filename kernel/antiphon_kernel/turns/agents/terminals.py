@@ -31,7 +31,7 @@ _OUTPUT_BYTES: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class TerminalOutput:
-    """What a command has printed so far, and how it has ended."""
+    """Output of a command so far, and how it has ended."""
 
     output: str
     truncated: bool

@@ -1,4 +1,4 @@
-"""Who comes in at `/mcp`, how much of it, and how programs are present."""
+"""The door of `/mcp`: admission, limits, and the presence of programs."""
 
 from __future__ import annotations
 
@@ -145,7 +145,9 @@ async def strict(tmp_path: Path) -> AsyncIterator[ServedKernel]:
         yield served
 
 
-async def test_guest_who_floods_is_slowed_down_and_leaves_room_for_others(strict: ServedKernel) -> None:
+async def test_guest_who_floods_is_slowed_down_and_leaves_room_for_others(
+    strict: ServedKernel,
+) -> None:
     token = (await invite(strict, "viewer"))["token"]
     loop = asyncio.get_running_loop()
     opened = [await sent(strict, INITIALIZE, token=token) for _ in range(5)]

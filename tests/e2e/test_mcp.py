@@ -1,0 +1,128 @@
+"""`antiphon mcp` as agents outside start it: by its lines, by the library's client, by opencode."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import Implementation, TextContent
+
+from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.sharing import message
+from tests.programs.model_server import ModelServer, ToolUse
+from tests.programs.opencode import Opencode
+from tests.waiting import wait_until
+
+ME = {"name": "Some Agent", "version": "1"}
+
+
+def request(number: int, method: str, **params: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+
+
+def test_lines_are_answered_with_lines_until_the_input_ends(machine: Machine) -> None:
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": ME}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": ME,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"name": "write_message", "arguments": {"context": "default", "content": "Hello."}}
+    sessions = [request(1, "initialize", **opening), request(2, "tools/call", **call)]
+    stateless = [
+        request(1, "server/discover", _meta=meta),
+        request(2, "tools/call", **call, _meta=meta),
+    ]
+    for number, lines in enumerate((sessions, stateless), 1):
+        done = machine.run("mcp", stdin="".join([*lines, "no message\n", "\n"]))
+        assert done.returncode == 0, done.stderr
+        answers = {one.get("id"): one for one in map(json.loads, done.stdout.splitlines())}
+        assert set(answers) == {1, 2, None}
+        assert answers[None]["error"]["code"] == -32700
+        wrote = answers[2]["result"]["structuredContent"]
+        assert wrote["name"] == f"default.some-agent.{number}"
+        said = f"antiphon: started a kernel for {machine.project}\n" if number == 1 else ""
+        assert done.stderr == said
+    listing = request(1, "tools/list", _meta=meta)
+    named = machine.run("mcp", "--as", "opus", "--kind", "model", stdin=listing)
+    assert len(json.loads(named.stdout)["result"]["tools"]) == 13
+    refused = machine.run("mcp", "--data", str(machine.project / "README.md"), stdin="")
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+def test_client_goes_on_with_the_next_kernel(machine: Machine, era: str) -> None:
+    server = StdioServerParameters(
+        command=ANTIPHON, args=["mcp"], env=machine.env, cwd=machine.project
+    )
+
+    async def write(client: Client, text: str) -> str:
+        said = {"context": "default", "content": text}
+        result = await client.call_tool("write_message", said)
+        (content,) = result.content
+        assert isinstance(content, TextContent)
+        return content.text
+
+    async def play() -> None:
+        info = Implementation(name="codex", version="1")
+        async with Client(stdio_client(server), mode=era, client_info=info) as client:
+            assert "default.codex.1" in await write(client, "One.")
+            await asyncio.to_thread(machine.end_kernel)
+            assert "default.codex.2" in await write(client, "Two.")
+            assert "default.codex.3" in await write(client, "Three.")
+
+    asyncio.run(play())
+
+
+def test_opencode_edits_a_block_that_a_person_is_in(machine: Machine, tmp_path: Path) -> None:
+    made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
+    block = str(made["block_id"])
+    operation = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
+    script = [
+        [ToolUse("antiphon_read_block", {"block_id": block})],
+        [
+            ToolUse(
+                "antiphon_edit",
+                {"block_id": block, "base_version": made["version"], "operations": [operation]},
+            )
+        ],
+        ["I have changed it."],
+    ]
+    with ModelServer(script) as model:
+        # The agent's home is not the user's; what it starts is the user's again.
+        mcp = ["env", *(f"{name}={value}" for name, value in machine.env.items()), ANTIPHON, "mcp"]
+        opencode = Opencode.at(tmp_path / "opencode", machine.project, model, mcp={"antiphon": mcp})
+        terminal = machine.terminal("join")
+        terminal.wait_for("three")
+        terminal.edit_last_cell()
+        terminal.type("four ")
+        wait_until(lambda: "four" in machine.content(block), "what was typed has arrived")
+        done = subprocess.run(
+            [opencode.path, "run", "Change the last line."],
+            cwd=machine.project,
+            env=opencode.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        assert "I have changed it." in done.stdout.decode(), done.stderr.decode()
+        read, edited = model.results()
+    assert "2\\tthree" in read
+    assert "context_version" in edited
+    terminal.wait_for("LAST")
+    terminal.type("five")
+    wait_until(lambda: "five" in machine.content(block), "the person goes on in the block")
+    text = machine.content(block)
+    assert text == "four fiveone\ntwo\nLAST\n"
+    blamed = machine.call(machine.data, "block.blame", block_id=block)["runs"]
+    wrote = [text[one["start"] : one["end"]] for one in blamed if one["username"] == "opencode"]
+    assert "".join(wrote) == "LAST"
+    assert "opencode" in machine.succeed("blame", block).stdout
