@@ -149,6 +149,9 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     await write_file(played.turn, path, "changed")
     run = question("execute", raw_input={"command": "make test"})
     assert await asked(played, run, "once") == "id-allow_once"
+    # What only reads a file allows no write of it.
+    look = question("read", played.put("b.txt"), raw_input={"command": "cat b.txt"})
+    assert await asked(played, look, "once") == "id-allow_once"
     assert played.turn.permitted == {("file_edit", "a.txt"), ("shell", "make test")}
     refused_one = question("edit", played.put("b.txt"))
     assert await asked(played, refused_one, "no") == "id-reject_once"

@@ -90,10 +90,10 @@ async def ask(
         chosen = choices.get(
             CallPermission.DENIED if refusal is not None else CallPermission(decided or "once")
         )
-        if refusal is None:
+        if refusal is None and tool == EDIT:
             turn.permitted.update((EDIT, path) for path in paths)
-            if isinstance(command, str):
-                turn.permitted.add((SHELL, command))
+        if refusal is None and tool == SHELL and isinstance(command, str):
+            turn.permitted.add((SHELL, command))
     if chosen is None:
         return DeniedOutcome(outcome="cancelled")
     return AllowedOutcome(outcome="selected", option_id=chosen.option_id)
