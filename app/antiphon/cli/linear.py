@@ -175,7 +175,7 @@ class LinearSession:
                 f" `antiphon call elicitation.answer` with block_id {block} answers."
             )
         waits = header.get("permission") == CallPermission.ASKED
-        if not waits or header["status"] != Status.PENDING:
+        if not waits or header["status"] not in (Status.PENDING, Status.RUNNING):
             if block in self._asked:
                 self._asked.remove(block)
             return
