@@ -27,7 +27,7 @@ from tests.waiting import until
 @pytest.fixture
 async def stage_of(tmp_path: Path) -> AsyncIterator[OpenAgent]:
     async with AsyncExitStack() as stack:
-        yield partial(open_agent, tmp_path, stack)
+        yield partial(open_agent, tmp_path, stack, is_faulty=True)
 
 
 OK = {"prompts": [[{"say": "All is well."}]]}

@@ -59,7 +59,7 @@ class AgentSession:
         self._id = ""
         self._seen = Look()
         self._shown: Look | None = None
-        """What it has seen once it answers the prompt that it was sent."""
+        """The part that it has seen once it answers its prompt."""
         self._can: schema.PromptCapabilities = schema.PromptCapabilities()
         self._played: PlayedTurn | None = None
 

@@ -72,9 +72,9 @@ class _AgentCall:
     block: str
     shell: bool
     said: dict[str, Any] = field(default_factory=dict)
-    """What the header of its block says of it."""
+    """Fields of the header of its block."""
     output: str | None = None
-    """What the agent has said of its result."""
+    """Its result as the agent has said it."""
     result: CallBlocks | None = None
     has_ended: bool = False
 
