@@ -296,7 +296,7 @@ async def test_linear_session_asks_about_a_call_and_lets_it_run(
 async def test_linear_session_says_what_an_agent_offers(asking: World, pipes: Pipes) -> None:
     kernel, context = asking.kernel, await asking.context()
     actor = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    about = {"tool_name": "Search", "choices": {"once": "Yes"}}
+    about: dict[str, Any] = {"tool_name": "Search", "choices": {"once": "Yes"}}
     call = await BlockWriter(kernel, context, actor).create(
         BlockKind.TOOL_CALL, await asking.cell("Go."), "x", status="pending", **about
     )
