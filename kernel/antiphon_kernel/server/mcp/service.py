@@ -109,8 +109,9 @@ class McpService:
             said = f"Unknown tool: {quote(params.name)}; there are: {names}."
             raise MCPError(types.INVALID_PARAMS, said)
         client, structured = await self._client(ctx), None
+        call = self._tools.call(client.actor, params.name, params.arguments or {})
         try:
-            structured = await self._tools.call(client.actor, params.name, params.arguments or {})
+            structured = await client.run(call)
             text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
             text = explained(error)
