@@ -8,7 +8,7 @@ from antiphon_kernel.mcp_servers.json_schema import check_value
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import McpTool
 from antiphon_kernel.mcp_servers.servers import (
-    McpServer,
+    START_SECONDS,
     McpServerFailed,
     McpServers,
     ServerState,

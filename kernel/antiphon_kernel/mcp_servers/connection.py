@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -33,8 +33,6 @@ from antiphon_kernel.mcp_servers.elicitation import Elicitation, ElicitationAnsw
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
 from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, ErrorLog, stdio_streams
-
-Progress = ProgressFnT
 
 Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 """Asks people on behalf of a call."""
@@ -117,7 +115,7 @@ class Connection:
         return found[: MOST_TOOLS + 1]
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], progress: Progress, ask: Ask
+        self, tool: str, arguments: dict[str, Any], progress: ProgressFnT, ask: Ask
     ) -> CallToolResult:
         """Call a tool; when cancelled, the server is told."""
         self._running.append(ask)
@@ -155,23 +153,14 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
+        if response.headers.get("content-type", "").startswith("text/event-stream"):
+            return response
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        data = bytearray()
+        async with aclosing(response.stream):
+            async for part in response.stream:
+                data += part
+                if len(data) > LONGEST_LINE:
+                    raise httpx2.ReadError(f"an answer has more than {LONGEST_LINE:,} bytes")
+        response.stream = httpx2.ByteStream(bytes(data))
         return response
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for data in self._stream:
-            size += len(data)
-            if size > LONGEST_LINE:
-                raise httpx2.ReadError(f"the answer has more than {LONGEST_LINE:,} bytes")
-            yield data
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

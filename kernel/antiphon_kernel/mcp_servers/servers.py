@@ -21,9 +21,10 @@ from antiphon_kernel.mcp_servers.server_tools import (
 )
 
 if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult
 
-    from antiphon_kernel.mcp_servers.connection import Ask, Connection, Progress
+    from antiphon_kernel.mcp_servers.connection import Ask, Connection
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,9 @@ START_SECONDS: Final = 30.0
 
 LONGEST_DELAY: Final = 60.0
 """Seconds until it is started again, at most: none, 1, 2, 4 and so on."""
+
+_LAST_WORDS: Final = 2.0
+"""Seconds in which a call waits for the reason why its server has ended."""
 
 _LASTING: Final = 60.0
 """Seconds after which a server that ends is one that has worked."""
@@ -76,28 +80,25 @@ class McpServer:
     _ends: int = 0
     """How often it has ended in a row without having lasted."""
 
-    def start(self) -> None:
-        """Begin to start it, unless it is there already or has ended a moment ago."""
-        now = asyncio.get_running_loop().time()
-        if self._task is None and now >= self._not_before:
+    async def ready(self, seconds: float) -> None:
+        """Have its tools as they are now, if that takes no longer.
+
+        It is started if it is not there, unless it has ended a moment ago.
+        """
+        if self._task is None and asyncio.get_running_loop().time() >= self._not_before:
             self.state, self.problem = ServerState.STARTING, None
             self._ended.clear()
             self._settled.clear()
             self._task = asyncio.create_task(self._run(), name=f"MCP server {self.config.name}")
-
-    async def ready(self, seconds: float) -> bool:
-        """Start it if need be, and have its tools as they are now; False if it takes longer."""
-        self.start()
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
                 if self._connection is not None and not self._is_listed:
                     await self._list(self._connection)
         except TimeoutError:
-            return False
+            return  # it goes on
         except Exception as error:  # noqa: BLE001  whatever a server makes of it
             self._stop(_said(error))
-        return self.state is ServerState.READY
 
     async def close(self) -> None:
         """End it and all of its processes."""
@@ -107,7 +108,7 @@ class McpServer:
             await asyncio.wait({self._task})
 
     async def call(
-        self, tool: McpTool, arguments: dict[str, Any], progress: Progress, ask: Ask
+        self, tool: McpTool, arguments: dict[str, Any], progress: ProgressFnT, ask: Ask
     ) -> CallToolResult:
         """Call a tool as it was when its definition was read.
 
@@ -132,7 +133,8 @@ class McpServer:
             said = _said(error)
             if "Connection closed" in said or "Session terminated" in said:
                 self._stop(said)
-                await asyncio.sleep(0)
+                if self._task is not None:  # it knows more
+                    await asyncio.wait({self._task}, timeout=_LAST_WORDS)
                 said = self.problem or said
             raise McpServerFailed(
                 f"The MCP server {name} has answered with an error: {said}"
@@ -144,7 +146,7 @@ class McpServer:
             self.problem = why
             self._ended.set()
 
-    def _changed(self) -> None:
+    def _mark_old(self) -> None:
         self._is_listed = False
 
     async def _run(self) -> None:
@@ -157,7 +159,7 @@ class McpServer:
             from antiphon_kernel.mcp_servers.stdio import ErrorLog
 
             log = ErrorLog(self.log)
-            opening = Connection(self.config, self.project, self._stop, self._changed).open(log)
+            opening = Connection(self.config, self.project, self._stop, self._mark_old).open(log)
             async with asyncio.timeout(START_SECONDS) as limit, opening as connection:
                 await self._list(connection)
                 limit.reschedule(None)
@@ -174,7 +176,8 @@ class McpServer:
         except ModuleNotFoundError:
             self.problem = "the library for it is not installed: pip install 'antiphon[agents]'"
         except Exception as error:  # noqa: BLE001  the problem is reported
-            self._stop(_said(error))
+            if isinstance(error, BaseExceptionGroup) or not self._ended.is_set():
+                self.problem = _said(error)
         finally:
             if log is not None and log.last and self.problem:
                 self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
@@ -525,13 +526,13 @@ class AttachResult(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    """A file that may be attached."""
+class FileToWrite:
+    """A file that may be written into a block."""
 
     path: str
     blob: Blob
     media_type: str
-    summary: str | None
+    summary: str | None = None
 
 
 @tool("block.attach", needs=Permission.WRITE, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
@@ -554,7 +555,7 @@ async def attach(call: Call, params: AttachParams) -> AttachResult:
             block=message,
         )
     blocks = {(one.path, one.blob): one.id for one in attached_files(context, message)}
-    new: dict[str, _File] = {}
+    new: dict[str, FileToWrite] = {}
     for file in files:
         key = file.path, file.blob.hash
         if key not in blocks:
@@ -562,7 +563,8 @@ async def attach(call: Call, params: AttachParams) -> AttachResult:
             new[blocks[key]] = file
     _check_count(len(blocks), context.limits)
     if new:
-        await _write(call, context, message, new)
+        of_message = {"kind": BlockKind.FILE, "role": Role.USER, "parent": message}
+        await write_files(call, context, message, new, **of_message)
     else:
         await context.wait_persisted()
     return AttachResult(
@@ -586,28 +588,34 @@ def _check_count(count: int, limits: Limits) -> None:
     check_limit(count, limits, "attachments_per_message", what, "send another message")
 
 
-async def _write(call: Call, context: Context, message: str, new: dict[str, _File]) -> None:
+async def write_files(
+    call: Call, context: Context, after: str, new: Mapping[str, FileToWrite], **fields: Any
+) -> None:
+    """Write files into blocks of their own behind another one.
+
+    Args:
+        new: by id of the block.
+        fields: of their headers.
+    """
     document = context.document
 
     def write() -> None:
-        orders = orders_at(document, document.order.index(message) + 1, len(new))
+        orders = orders_at(document, document.order.index(after) + 1, len(new))
         for order, (block, file) in zip(orders, new.items(), strict=True):
             content = NewFile.of(file.blob.data)
             summary = {"summary": file.summary} if file.summary is not None else {}
             header = BlockHeader(
                 id=block,
-                kind=BlockKind.FILE,
-                role=Role.USER,
                 status=Status.DONE,
                 order=order,
                 created=iso_time(call.kernel.clock.now_ms()),
                 author=call.actor.principal.id,
-                parent=message,
                 path=file.path,
                 media_type=file.media_type,
                 blob=file.blob.hash,
                 blob_bytes=content.size,
                 metadata={**summary, **content.metadata},
+                **fields,
             )
             document.create_block(header, content.text)
 
@@ -615,7 +623,7 @@ async def _write(call: Call, context: Context, message: str, new: dict[str, _Fil
     await context.write(call.actor, "attach", write, blocks=(), undo=None, blobs=blobs).saved()
 
 
-async def _read(call: Call, at: int, asked: AttachedFile) -> _File:
+async def _read(call: Call, at: int, asked: AttachedFile) -> FileToWrite:
     """Read a file and see what it is.
 
     Raises:
@@ -659,7 +667,7 @@ async def _read(call: Call, at: int, asked: AttachedFile) -> _File:
     check_limit(len(data), limits, "attachment_bytes", what, _PART_OF_IT)
     if is_text_type(media_type):
         check_limit(len(data), limits, "attachment_text_bytes", f"{what} of text", _PART_OF_IT)
-    return _File(name, Blob.of(data), media_type, asked.summary)
+    return FileToWrite(name, Blob.of(data), media_type, asked.summary)
 
 
 _PART_OF_IT: Final = "attach a part of it"

@@ -17,7 +17,7 @@ from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import DeliveredDrift, Kernel
-from antiphon_kernel.mcp_servers import McpServers, McpTool
+from antiphon_kernel.mcp_servers import START_SECONDS, McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.mentions import mentions
@@ -207,7 +207,9 @@ class TurnRunner:
                 await self._play_agent(work, model, prompt, writer, presence, asker)
                 return
             answering = await self.model(model)
-            servers = await self._servers(answering.config)
+            # A call that waits for a decision already is one of a tool that was there.
+            seconds = START_SECONDS if undecided else SERVER_SECONDS
+            servers = await self._servers(answering.config, seconds)
             principal, context = writer.actor.principal, writer.context
             reader = partial(self.reader, context, answering, principal.id, prompt, servers.tools)
             desk, settings = self.permissions, self._settings
@@ -299,10 +301,10 @@ class TurnRunner:
         config = await asyncio.to_thread(self.models.as_configured, model)
         return instruction_tokens(*await self._instructions(context, config))
 
-    async def _servers(self, config: ModelConfig | None) -> TurnServers:
+    async def _servers(self, config: ModelConfig | None, seconds: float) -> TurnServers:
         """Return the MCP servers of a turn; those that are not there soon are named."""
         names = tools_of(config)
-        missing = await self.servers.ready(names, SERVER_SECONDS)
+        missing = await self.servers.ready(names, seconds)
         tools = self.servers.tools(names)
         return TurnServers(self.servers, self.questions, tools, tuple(missing))
 

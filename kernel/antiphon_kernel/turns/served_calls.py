@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon_kernel.access import check_decide
-from antiphon_kernel.contexts import Context, orders_at
-from antiphon_kernel.conversation import NewFile
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
@@ -23,15 +23,15 @@ from antiphon_kernel.mcp_servers import (
     read_result,
 )
 from antiphon_kernel.storage import Blob
+from antiphon_kernel.tools.block import FileToWrite, attach, write_files
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, KeptOutput
 from antiphon_kernel.types.block_metadata import QUESTION
-from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.json_validation import replace_half_characters
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class ServerQuestions:
     def answer(
         self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
     ) -> None:
-        """ElicitationAnswer a question on behalf of a person. The first answer counts.
+        """Answer a question on behalf of a person. The first answer counts.
 
         Raises:
             AntiphonError: invalid_transition if none waits; permission_denied; invalid_params.
@@ -157,20 +157,24 @@ class ServedCall:
         seconds = server.config.seconds
         latest = loop.time() + _MOST_RESETS * seconds
 
+        def prolong(when: float | None) -> None:
+            with suppress(RuntimeError):  # the call has ended meanwhile
+                limit.reschedule(when)
+
         async def note(progress: float, total: float | None, message: str | None) -> None:
-            if limit.when() is not None:
-                limit.reschedule(min(loop.time() + seconds, latest))
+            if not self._asking.locked():
+                prolong(min(loop.time() + seconds, latest))
             self._show(progress, total, message)
 
         async def ask(asked: Elicitation) -> ElicitationAnswer:
             nonlocal latest
-            asker = self.asker.session.principal.id
+            asker, questions = self.asker.session.principal.id, self.servers.questions
             async with self._asking:
                 began = loop.time()
-                limit.reschedule(None)  # people take as long as they do
-                answer = await self.servers.questions.ask(blocks.writer, blocks.call, asker, asked)
+                prolong(None)  # people take as long as they do
+                answer = await questions.ask(blocks.writer, blocks.call, asker, asked)
                 latest += loop.time() - began
-                limit.reschedule(min(loop.time() + seconds, latest))
+                prolong(min(loop.time() + seconds, latest))
                 return answer
 
         try:
@@ -189,16 +193,15 @@ class ServedCall:
             self.servers.questions.withdraw(blocks.call)
         limits = blocks.writer.kernel.limits
         result = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
-        text = replace_half_characters(result.text)
-        text = self.kept.add(text) + self.kept.take_rest()
+        text = self.kept.add(replace_half_characters(result.text)) + self.kept.take_rest()
         self._clear()
         if result.is_error:
             await blocks.fail(text or "The tool has failed, and does not say why.")
             return
         await blocks.writer.append(blocks.result, text)
         await self._write_files(result.files)
-        truncated = self.kept.left_out > 0
-        await blocks.writer.finish(blocks.result, Status.DONE, truncated=truncated)
+        is_cut = self.kept.left_out > 0
+        await blocks.writer.finish(blocks.result, Status.DONE, truncated=is_cut)
         await blocks.end(Status.DONE)
 
     def _show(self, done: float, total: float | None, message: str | None) -> None:
@@ -218,37 +221,12 @@ class ServedCall:
 
     async def _write_files(self, files: Sequence[ResultFile]) -> None:
         """Write images and documents as results of their own behind the text."""
-        writer, call = self.blocks.writer, self.blocks.call
-        context, document = writer.context, writer.context.document
-        if not files:
-            return
-
-        def write() -> None:
-            place = document.order.index(self.blocks.result) + 1
-            header = document.header(self.blocks.result)
-            for order, file in zip(orders_at(document, place, len(files)), files, strict=True):
-                content = NewFile.of(file.data)
-                block = BlockHeader(
-                    id=str(context.next_block_id(writer.actor.principal.id)),
-                    kind=BlockKind.TOOL_RESULT,
-                    role=Role.TOOL,
-                    status=Status.DONE,
-                    order=order,
-                    created=iso_time(writer.kernel.clock.now_ms()),
-                    author=writer.actor.principal.id,
-                    parent=call,
-                    tool_kind=header.tool_kind,
-                    tool_name=header.tool_name,
-                    tool_call_id=header.tool_call_id,
-                    path=file.name,
-                    media_type=file.media_type,
-                    blob=Blob.of(file.data).hash,
-                    blob_bytes=content.size,
-                    metadata=dict(content.metadata),
-                )
-                document.create_block(block, "")
-
-        blobs = [Blob.of(file.data) for file in files]
-        await context.write(
-            writer.actor, "attach", write, blocks=(), undo=None, blobs=blobs
-        ).saved()
+        writer, context = self.blocks.writer, self.blocks.writer.context
+        author, header = writer.actor.principal.id, context.document.header(self.blocks.result)
+        names = ("kind", "role", "parent", "tool_kind", "tool_name", "tool_call_id")
+        like = {name: getattr(header, name) for name in names}
+        found = [FileToWrite(one.name, Blob.of(one.data), one.media_type) for one in files]
+        new = {str(context.next_block_id(author)): file for file in found}
+        if new:
+            call = writer.kernel.start_call(writer.actor, attach)
+            await write_files(call, context, header.id, new, **like)

@@ -27,6 +27,7 @@ class ServerInfo(Result):
     name: str
     """Name before `__` in those of its tools."""
     state: ServerState
+    """State now; one that has ended is started again when it is needed."""
     tools: list[str]
     """Names of its tools for models, as far as it has been asked for them."""
     problem: str | None = None

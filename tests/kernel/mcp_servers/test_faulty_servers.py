@@ -21,11 +21,9 @@ from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns import runner
 from antiphon_kernel.types.enums import BlockKind, CallPermission, ToolKind
 from antiphon_kernel.types.errors import AntiphonError
-from tests.kernel.mcp_servers.served_stage import ServedStage, faulty
+from tests.kernel.mcp_servers.served_stage import SCRIPT, ServedStage, faulty
 from tests.kernel.turns.stage import call
 from tests.waiting import until
-
-ROOT: Final = Path(__file__).parents[3]
 
 shared = pytest.mark.asyncio(loop_scope="module")
 
@@ -253,6 +251,19 @@ async def test_approval_holds_for_the_definition_that_was_approved(tmp_path: Pat
         await stage.close()
 
 
+async def test_call_waits_for_a_decision_over_a_restart(tmp_path: Path) -> None:
+    stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
+    await stage.begin("bad__echo", text="a")
+    await until(lambda: any(one.is_undecided for one in stage.of_kind(BlockKind.TOOL_CALL)))
+    await stage.close()
+    stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
+    await until(lambda: stage.runner.permissions.waiting)
+    await stage.call("permission.decide", block_id=stage.last_call().id, decision="once")
+    await stage.runner.wait_idle()
+    assert stage.results()[-1] == "a"
+    await stage.close()
+
+
 @pytest.mark.parametrize(
     ("permits", "permit"),
     [
@@ -279,11 +290,11 @@ async def test_processes_end_with_the_kernel(tmp_path: Path) -> None:
 KILLED: Final = """
 import asyncio, sys
 from pathlib import Path
-from antiphon_kernel.mcp_servers import McpServers
-from tests.kernel.mcp_servers.served_stage import faulty
+from antiphon_kernel.mcp_servers import McpServerConfig, McpServers
 
 async def main():
-    servers = McpServers([faulty()], Path(sys.argv[1]), Path(sys.argv[1]))
+    made = McpServerConfig("bad", (sys.executable, sys.argv[2]))
+    servers = McpServers([made], Path(sys.argv[1]), Path(sys.argv[1]))
     await servers.ready(None, 60)
     pid = next(one for one in servers["bad"].tools if one.tool == "pid")
     found = await servers["bad"].call(pid, {}, None, None)
@@ -295,8 +306,8 @@ asyncio.run(main())
 
 
 async def test_processes_end_with_a_kernel_that_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as kernel:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(SCRIPT)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as kernel:
         assert kernel.stdout is not None
         pid = int(await asyncio.to_thread(kernel.stdout.readline))
         assert is_running(pid)
