@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:resources.* is removed as of 202
 
 def subscriptions() -> set[Subscription]:
     """Return those that are open, also in kernels of other tests."""
-    return {one for one in gc.get_objects() if isinstance(one, Subscription) and not one.ended}
+    return {one for one in gc.get_objects() if type(one) is Subscription and not one.ended}
 
 
 @pytest.fixture
