@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,22 @@ async def sent(
     )
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield what a group of failures is made of."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from leaves(one)
+    else:
+        yield error
+
+
 async def test_only_who_has_a_token_comes_in(served: ServedKernel) -> None:
     metadata = f"{served.doors.http}/.well-known/oauth-protected-resource/mcp"
     for token in (None, "wrong", served.doors.token[:-1]):
         refused = await sent(served, INITIALIZE, token=token)
         assert refused.status == 401
         assert refused.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
-        assert refused.body["error"]["code"] == "permission_denied"
+        assert refused.body["error"]["data"]["code"] == "permission_denied"
     for path in ("", "/mcp"):
         where = f"/.well-known/oauth-protected-resource{path}"
         stated = (await answered(served, "GET", where, b"")).body
@@ -72,6 +81,11 @@ async def test_only_who_has_a_token_comes_in(served: ServedKernel) -> None:
         refused = await sent(served, INITIALIZE, token="wrong")
     assert refused.status == 429
     assert "www-authenticate" not in refused.headers
+    with pytest.raises((MCPError, ExceptionGroup)) as wrong:
+        async with connected(served, LEGACY, query="?as=amy&kind=agent"):
+            pass
+    (said,) = [one for one in leaves(wrong.value) if isinstance(one, MCPError)]
+    assert "amy is a human and no agent" in said.error.message
     # The owner's app and scripts come over the unix socket, without one.
     socket = httpx2.AsyncHTTPTransport(uds=str(served.doors.socket))
     async with httpx2.AsyncClient(transport=socket) as client:
