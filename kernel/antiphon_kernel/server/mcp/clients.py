@@ -81,17 +81,17 @@ class McpClients:
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def acting(self, scope: Mapping[str, Any], name: str) -> McpClient:
+    async def acting(self, scope: Mapping[str, Any], session: str, name: str) -> McpClient:
         """Return the program that a request comes from.
 
         Args:
+            session: its session of MCP; empty in the era without sessions.
             name: how it calls itself. Whoever comes as the owner acts under it, as an agent.
 
         Raises:
             AntiphonError: permission_denied for somebody who has been kicked.
         """
         visit: AuthenticatedSession = scope[VISIT]
-        session = dict(scope["headers"]).get(SESSION_HEADER.encode(), b"").decode("latin-1")
         principal, by = await self._principal(visit, name), visit.actor
         key = session, principal.id, by.credential, by.within
         client = self._clients.get(key)

@@ -149,6 +149,24 @@ async def test_kernel_without_the_library_says_what_to_install(
     assert (await sent(served, INITIALIZE, token=served.doors.token)).status == 200
 
 
+async def test_number_of_a_session_means_nothing_without_sessions(served: ServedKernel) -> None:
+    made = await invite(served, "viewer", name="cy")
+    call = {"name": "list_contexts", "arguments": {}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": meta}}
+    headers = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/call"}
+    headers["Mcp-Name"] = "list_contexts"
+    for number in range(3):
+        session = {"Mcp-Session-Id": str(number)}
+        answer = await sent(served, message, token=made["token"], **headers, **session)
+        assert answer.status == 200
+    cy = served.kernel.members.find("cy")
+    assert len(served.kernel.sessions.of(cy.id)) == 1
+
+
 @pytest.fixture
 async def strict(tmp_path: Path) -> AsyncIterator[ServedKernel]:
     """A kernel with little patience."""
