@@ -77,7 +77,7 @@ class McpEndpoint:
         return JSONResponse(
             {
                 "resource": f"{request.base_url}{PATH[1:]}",
-                "resource_name": f"antiphon: {self._kernel.label}",
+                "resource_name": "antiphon",
                 "bearer_methods_supported": ["header"],
             }
         )

@@ -75,8 +75,11 @@ async def test_only_who_has_a_token_comes_in(served: ServedKernel) -> None:
     for path in ("", "/mcp"):
         where = f"/.well-known/oauth-protected-resource{path}"
         stated = (await answered(served, "GET", where, b"")).body
-        assert stated["resource"] == f"{served.doors.http}/mcp"
-        assert stated["bearer_methods_supported"] == ["header"]
+        assert stated == {
+            "resource": f"{served.doors.http}/mcp",
+            "resource_name": "antiphon",
+            "bearer_methods_supported": ["header"],
+        }
     for _ in range(20):
         refused = await sent(served, INITIALIZE, token="wrong")
     assert refused.status == 429
