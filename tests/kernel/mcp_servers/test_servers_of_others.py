@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from antiphon_kernel.mcp_servers import McpServerConfig
+from antiphon_kernel.turns.prompt_reading import instruction_tokens
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.mcp_servers.served_stage import ServedStage
 from tests.programs import program
@@ -113,3 +114,5 @@ async def test_address_is_shown_and_asked_about(stage: ServedStage, by_error: bo
 async def test_list_that_grew_after_the_start_is_told(stage: ServedStage) -> None:
     await stage.run("every__echo", message="x")
     assert "every__trigger-elicitation-request" in stage.told(), "added once we said what we can"
+    prompt, here = stage.provider.prompts[-1], await stage.call("context.model")
+    assert here["instruction_tokens"] == instruction_tokens(prompt.system, prompt.tools)
