@@ -8,20 +8,22 @@ and results. That of a turn, from its submission until the model has the first r
 has read before what the other needs.
 
 Before them, the cost of models that are asked through their libraries: four that stream, and one
-that is idle. The kernel and the server of the models are processes of their own, apart from each
-other.
+that is idle; and of an agent over ACP that streams, beside a model that sends the same text. The
+kernel and the server of the models are processes of their own, apart from each other. Then the
+cost of a tool call over MCP beside the same one over a WebSocket.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -44,6 +46,7 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.bench.fanout.comparison import serving
 from tests.bench.figures import Figure, arguments, figure, print_figures
+from tests.bench.mcp_calls import measured_calls
 from tests.kernel.turns.stage import wait_read
 from tests.local_model import local_servers
 from tests.processes import cpu_seconds, memory_of
@@ -82,15 +85,53 @@ async def streaming_cpu(folder: Path) -> float:
     """Return how much of a processor the kernel takes while four models stream, in percent."""
     async with WireServer() as server:
         server.reply = paced_answer
-        config = folder / "config" / "antiphon" / "config.toml"
-        config.parent.mkdir(parents=True)
-        config.write_text(config_of(server), "utf-8")
-        command = ["env", "ANTIPHON_BENCH_KEY=secret", f"XDG_CONFIG_HOME={folder / 'config'}"]
-        command += [f"XDG_STATE_HOME={folder / 'state'}", sys.executable, "-m", "antiphon_kernel"]
-        command += ["serve", "--json", "--data", str(folder / "data"), "--project", str(folder)]
-        with serving(*command) as (said, process):
-            address = KernelAddress.model_validate(said)
+        with kernel_process(folder, config_of(server)) as (address, process):
             return await watched_cpu(address, process)
+
+
+@contextmanager
+def kernel_process(folder: Path, config: str) -> Iterator[tuple[KernelAddress, int]]:
+    """A kernel in a process of its own, with this configuration; its address, and its id."""
+    path = folder / "config" / "antiphon" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(config, "utf-8")
+    command = ["env", "ANTIPHON_BENCH_KEY=secret", f"XDG_CONFIG_HOME={folder / 'config'}"]
+    command += [f"XDG_STATE_HOME={folder / 'state'}", sys.executable, "-m", "antiphon_kernel"]
+    command += ["serve", "--json", "--data", str(folder / "data"), "--project", str(folder)]
+    with serving(*command) as (said, process):
+        yield KernelAddress.model_validate(said), process
+
+
+AGENT_PROGRAM: Final = Path(__file__).parents[1] / "kernel" / "agents" / "scripted_agent.py"
+CHUNKS: Final = 2_000
+"""Tokens or chunks of one answer."""
+AGENT: Final = "bot"
+
+
+async def chunk_cpu(folder: Path, runs: int) -> tuple[list[float], list[float]]:
+    """Return the microseconds of the kernel for a chunk of an agent, and for a token of a model."""
+    kind, took = FORMATS[0], dict[str, list[float]]()
+    script = folder / "script.json"
+    script.write_text(json.dumps({"session/prompt": [[{"say": STREAMED}] * CHUNKS]}), "utf-8")
+    agent = [sys.executable, "-SE", str(AGENT_PROGRAM), str(script)]
+    async with WireServer() as server:
+        server.reply = lambda _: answer(kind, Said(STREAMED * CHUNKS))
+        config = f"{config_of(server)}\n\n[agents.{AGENT}]\ncommand = {json.dumps(agent)}"
+        with kernel_process(folder, config) as (address, process):
+            calls = ToolClient(lambda: address)
+            for number in range(runs + 1):
+                for name in (AGENT, kind):
+                    said = {"role": "user", "kind": "text", "status": "done"}
+                    said |= {"content": f"@{name} Go on."}
+                    before = cpu_seconds(process)
+                    block = (await calls.call("block.create", said))["block_id"]
+                    ended = await calls.call("turn.wait", {"message": block})
+                    used = (cpu_seconds(process) - before) / CHUNKS * 1e6
+                    assert len(ended["models"]) == 1, ended
+                    if number:  # the first one imports what it takes
+                        took.setdefault(name, []).append(used)
+            await calls.close()
+    return took[AGENT], took[kind]
 
 
 async def watched_cpu(address: KernelAddress, process: int) -> float:
@@ -154,13 +195,23 @@ async def local_bytes() -> float | None:
         await provider.close()
 
 
-def measured_streams(folder: Path) -> Iterator[Figure]:
+def measured_streams(folder: Path, runs: int) -> Iterator[Figure]:
     yield figure("memory of an idle model", "KB", [asyncio.run(idle_bytes()) / 1024])
     local = asyncio.run(local_bytes())
     if local is not None:
         yield figure("memory of the server of an idle local model", "MB", [local / 2**20])
     name = f"CPU of the kernel, four models at {RATE} tokens/s each"
-    yield figure(name, "%", [asyncio.run(streaming_cpu(folder))])
+    yield figure(name, "%", [asyncio.run(streaming_cpu(folder / "models"))])
+    place = folder / "agent"
+    place.mkdir(parents=True)
+    chunk, token = asyncio.run(chunk_cpu(place, runs))
+    yield figure(
+        "CPU of the kernel for a streamed chunk of an agent over ACP",
+        "µs",
+        chunk,
+        baseline=token,
+        against="a streamed token of a model",
+    )
 
 
 SIZES: Final = (1_000, 10_000)
@@ -396,7 +447,8 @@ def against_few(short: dict[str, list[float]], long: dict[str, list[float]]) -> 
 
 
 def measured(folder: Path, runs: int) -> Iterator[Figure]:
-    yield from measured_streams(folder)
+    yield from measured_streams(folder / "streams", runs)
+    yield from measured_calls(folder / "mcp")
     for what in (measure_turns, measure_wire):
         places = [(folder / f"{what.__name__}-{size}", size) for size in TURN_SIZES]
         short, long = (asyncio.run(what(place, size, runs)) for place, size in places)

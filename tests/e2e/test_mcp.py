@@ -15,7 +15,7 @@ from mcp_types import Implementation, TextContent
 
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
-from tests.programs.model_server import ModelServer, ToolUse
+from tests.programs.model_server import Answer, ModelServer, ToolUse
 from tests.programs.opencode import Opencode
 from tests.waiting import wait_until
 
@@ -76,7 +76,9 @@ def test_client_goes_on_with_the_next_kernel(machine: Machine, era: str) -> None
             assert "default.codex.1" in await write(client, "One.")
             await asyncio.to_thread(machine.end_kernel)
             assert "default.codex.2" in await write(client, "Two.")
-            assert "default.codex.3" in await write(client, "Three.")
+            assert "default.codex.3" in await write(client, "Three." * 500_000)
+            long = await client.call_tool("read_block", {"block_id": "default.codex.3"})
+            assert len(str(long.structured_content)) > 3_000_000
 
     asyncio.run(play())
 
@@ -85,7 +87,7 @@ def test_opencode_edits_a_block_that_a_person_is_in(machine: Machine, tmp_path: 
     made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
     block = str(made["block_id"])
     operation = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
-    script = [
+    script: list[Answer] = [
         [ToolUse("antiphon_read_block", {"block_id": block})],
         [
             ToolUse(

@@ -83,7 +83,7 @@ class KernelTransport(httpx2.AsyncBaseTransport):
             opening = self._opening
             if response.status_code == 404 and MCP_SESSION_ID in request.headers and opening:
                 await response.aclose()
-                await self._send(opening)
+                await (await self._send(opening)).aread()
                 response = await self._send(request)
         except AntiphonError as error:
             return _refused(request, error)
@@ -155,9 +155,9 @@ class McpBridge:
         url = f"http://localhost/mcp?{urlencode(query)}"
         async with (
             httpx2.AsyncClient(transport=transport, timeout=None) as http,
-            streamable_http_client(url, http_client=http) as (received, sending),
+            streamable_http_client(url, http_client=http, max_sse_event_size=None) as streams,
         ):
-            work = (self._answer(received), self._read(sending))
+            work = (self._answer(streams[0]), self._read(streams[1]))
             tasks = {asyncio.create_task(one) for one in work}
             try:
                 ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

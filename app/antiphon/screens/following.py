@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from textual.timer import Timer
 
@@ -15,6 +15,7 @@ from antiphon_kernel.types.block_metadata import AGENT_CALL
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
+from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
 TYPING_SECONDS: Final = 3.0
@@ -191,18 +192,26 @@ class Following(Controller):
             cells.layout_now()
         if block is None or not is_cell or self._source.is_hidden(block):
             return
-        self._go_to_file(self._source.document.header(block).metadata)
+        self._go_to_file(self._source.document.header(block))
         cells.focus_cell(block, reveal=False)
         if cursor is not None and not cells.shown.is_shown(block, cursor):
             cells.go_to(TextPlace(block, cursor, cursor))
 
-    def _go_to_file(self, metadata: Mapping[str, Any]) -> None:
-        """Go to the place in a file that the call of an agent is about, once to each."""
-        places = metadata.get(AGENT_CALL, {}).get("locations") or ()
-        place = (places[-1]["path"], places[-1].get("line")) if places else None
-        if place is not None and place != self._been:
-            self._scope.files.open(*place)
-        self._been = place or self._been
+    def _go_to_file(self, header: BlockHeader) -> None:
+        """Go to the place in a file that the call of an agent is about, and back for what is not.
+
+        A call that people are asked about is read here.
+        """
+        places = header.metadata.get(AGENT_CALL, {}).get("locations")
+        place = None
+        if places and not header.is_undecided:
+            place = places[-1]["path"], places[-1].get("line")
+            if place != self._been:
+                self._scope.files.open(*place)
+        elif self._been and not self._scope.frame.is_beside:
+            if self._cells.app.screen is not self._cells.screen:
+                self._scope.files.pages.come()
+        self._been = place
 
     # Pointing and gathering
 

@@ -36,17 +36,18 @@ class AgentHere:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> AgentHere:
         """Return what the kernel tells of an agent."""
-        usage, modes = told.get("usage") or {}, told["modes"]
+        usage = told.get("usage") or {}
         cost = f"{usage['cost']:.2f} {usage['currency']}" if usage.get("cost") else ""
-        named = [one["name"] for one in modes if one["id"] == told.get("mode")]
-        for option in told["options"]:  # some agents have their modes there
-            if option.get("category") == "mode":
-                chosen = (one for one in option["choices"] if one["value"] == option["value"])
-                named += [one["name"] for one in chosen]
+        modes = [
+            choice["name"]
+            for option in told["options"]
+            for choice in option["choices"]
+            if option.get("category") == "mode" and choice["value"] == option["value"]
+        ]
         return cls(
             told["name"],
             told["username"],
-            displayable_in_a_row(next(iter(named), "")),
+            displayable_in_a_row(next(iter(modes), "")),
             usage.get("used", 0),
             usage.get("size", 0),
             f"${cost.removesuffix(' USD')}" if cost.endswith(" USD") else cost,
@@ -56,12 +57,9 @@ class AgentHere:
 
 
 def _choices(told: Mapping[str, Any]) -> Iterator[AgentChoice]:
-    agent = {"agent": told["name"]}
-    for mode in told["modes"]:
-        if mode["id"] != told.get("mode"):
-            yield AgentChoice(f"{told['name']}: mode {mode['name']}", {**agent, "mode": mode["id"]})
     for option in told["options"]:
+        about = {"agent": told["name"], "option": option["id"]}
         for one in option["choices"]:
             if one["value"] != option["value"]:
                 title = f"{told['name']}: {option['name']} {one['name']}"
-                yield AgentChoice(title, {**agent, "option": option["id"], "value": one["value"]})
+                yield AgentChoice(title, {**about, "value": one["value"]})

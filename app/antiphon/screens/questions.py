@@ -11,7 +11,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, ConfirmModal, LineModal
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.block_metadata import open_question
+from antiphon_kernel.types.block_metadata import CHOICES, open_question
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -113,11 +113,12 @@ class Questions(Controller):
             self._hint(JUST_APPEARED)
             return
         tell = partial(self._tell_kernel, block, decision)
-        asked = open_question(self._document.header(block))
+        header = self._document.header(block)
+        asked = open_question(header)
         is_decided: bool | None
         if asked is not None:
             is_decided = await self._answer(block, asked, decision)
-        elif decision == "no":
+        elif decision == "no" and CHOICES not in header.metadata:  # agents are told no reason
             is_decided = await self._cells.app.push_screen_wait(
                 LineModal(REASON_ASKED, tell, enter="say no", longest=LONGEST_REASON)
             )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
@@ -15,7 +13,11 @@ from antiphon_kernel.types.quoting import join_names, quote
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 if TYPE_CHECKING:
+    from acp.schema import UsageUpdate
+
     from antiphon_kernel.turns.agents.session import AgentSession
+
+_MODE: Final = "mode"
 
 
 class AgentListParams(Params):
@@ -23,13 +25,6 @@ class AgentListParams(Params):
 
     context: str | None = None
     """Label or id; what agents offer and use is said of their sessions in it."""
-
-
-class AgentMode(Result):
-    """One of the modes of an agent, in its own words."""
-
-    id: str
-    name: str
 
 
 class OptionChoice(Result):
@@ -43,6 +38,7 @@ class AgentOption(Result):
     """An option of an agent's session, in its own words."""
 
     id: str
+    """Its id; `mode` of the modes of an agent that has no option for them."""
     name: str
     category: str | None = None
     """Its subject, such as `mode` or `model`, as far as the agent says it."""
@@ -71,7 +67,7 @@ class AgentUsage(Result):
 
 
 class AgentInfo(Result):
-    """One agent; modes and what follows them are of its session in the context."""
+    """One agent; options and what follows them are of its session in the context."""
 
     name: str
     """Name in messages, after `@`."""
@@ -83,11 +79,8 @@ class AgentInfo(Result):
     """It is a known one that was found on PATH, and is not configured."""
     state: Literal["idle", "waiting", "working"]
     """Whether a turn of it is queued or played in the context."""
-    mode: str | None = None
-    """Id of its mode."""
-    modes: list[AgentMode]
-    """Modes that it can be in."""
     options: list[AgentOption]
+    """Its mode among them."""
     commands: list[AgentCommand]
     usage: AgentUsage | None = None
 
@@ -117,17 +110,15 @@ class AgentSetParams(Params):
     """Label or id."""
     agent: str
     """Name of the agent."""
-    mode: str | None = None
-    """Id of the mode that it is to be in."""
-    option: str | None = None
-    """Instead: id of an option."""
-    value: str | bool | None = Field(default=None)
-    """Value that the option is to have."""
+    option: str
+    """Id of an option."""
+    value: str | bool
+    """Value that it is to have."""
 
 
 @tool("agent.set", needs=Permission.OWN, errors=REFERENCES[1:])
 async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
-    """Change the mode or an option of an agent's session in a context.
+    """Change an option of an agent's session in a context.
 
     Only owners may: a mode can let it work without asking.
     """
@@ -144,12 +135,10 @@ async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
             f"{params.agent} has had no turn here: it starts with the first message to it.",
             field="agent",
         )
-    if params.mode is not None and params.option is None:
-        await session.set_mode(params.mode)
-    elif params.mode is None and params.option is not None and params.value is not None:
-        await session.set_option(params.option, params.value)
+    if params.option == _MODE and all(one.id != _MODE for one in session.config_options):
+        await session.set_mode(str(params.value))
     else:
-        raise invalid_params("Give either mode, or option with value.", field="mode")
+        await session.set_option(params.option, params.value)
     return await _info(call, context, params.agent)
 
 
@@ -164,42 +153,37 @@ async def _info(call: Call, context: Context, name: str) -> AgentInfo:
         command=list(config.command) if call.role is AccessRole.OWNER else None,
         found=config.is_found,
         state="working" if has_begun else "waiting" if works else "idle",
-        **(_said(session) if session is not None else {"modes": [], "options": [], "commands": []}),
+        options=_options(session) if session is not None else [],
+        commands=[
+            AgentCommand(name=one.name, description=one.description)
+            for one in (session.commands if session is not None else ())
+        ],
+        usage=_usage(session.usage) if session is not None and session.usage is not None else None,
     )
 
 
-def _said(session: AgentSession) -> dict[str, Any]:
-    """Return what an agent has said of its session."""
-    modes, usage = session.modes, session.usage
-    cost = usage.cost if usage is not None else None
-    return {
-        "mode": modes.current_mode_id if modes is not None else None,
-        "modes": [
-            AgentMode(id=one.id, name=one.name)
-            for one in (modes.available_modes if modes is not None else ())
-        ],
-        "options": [
-            AgentOption(
-                id=one.id,
-                name=one.name,
-                category=one.category if isinstance(one.category, str) else None,
-                value=one.current_value,
-                choices=_choices(one),
-            )
-            for one in session.config_options
-        ],
-        "commands": [
-            AgentCommand(name=one.name, description=one.description) for one in session.commands
-        ],
-        "usage": None
-        if usage is None
-        else AgentUsage(
-            used=usage.used,
-            size=usage.size,
-            cost=cost.amount if cost is not None else None,
-            currency=cost.currency if cost is not None else None,
-        ),
-    }
+def _usage(said: UsageUpdate) -> AgentUsage:
+    amount, currency = (said.cost.amount, said.cost.currency) if said.cost else (None, None)
+    return AgentUsage(used=said.used, size=said.size, cost=amount, currency=currency)
+
+
+def _options(session: AgentSession) -> list[AgentOption]:
+    options = [
+        AgentOption(
+            id=one.id,
+            name=one.name,
+            category=one.category if isinstance(one.category, str) else None,
+            value=one.current_value,
+            choices=_choices(one),
+        )
+        for one in session.config_options
+    ]
+    if session.modes is not None and all(one.category != _MODE for one in options):
+        modes = [OptionChoice(value=one.id, name=one.name) for one in session.modes.available_modes]
+        now = session.modes.current_mode_id
+        mode = AgentOption(id=_MODE, name=_MODE, category=_MODE, value=now, choices=modes)
+        options.insert(0, mode)
+    return options
 
 
 def _choices(option: Any) -> list[OptionChoice]:

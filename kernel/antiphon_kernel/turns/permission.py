@@ -255,10 +255,13 @@ class PermissionDesk:
         if call not in self.waiting or call not in applied.versions:
             return
         header = request.context.document.header(call)
-        changes = [one.block for change in applied.changes for one in change.texts]
-        is_theirs = request.choices is not None
-        is_over = Status(header.status).terminal if is_theirs else header.status != Status.PENDING
-        if header.excluded or is_over or (call in changes and not is_theirs):
+        changes = (one.block for change in applied.changes for one in change.texts)
+        is_agents = request.choices is not None
+        is_changed = call in changes
+        if is_agents:
+            is_changed = is_changed and applied.actor.principal.id != request.model
+        is_over = Status(header.status).terminal if is_agents else header.status != Status.PENDING
+        if is_changed or header.excluded or is_over:
             self._withdraw(request)
             if not request.decided.done():
                 request.decided.set_result(_CHANGED)

@@ -23,7 +23,7 @@ from tests.waiting import until
 
 
 class Editor:
-    """What a program shows of its sessions, and how its user answers."""
+    """A program that shows sessions, and the answers of its user."""
 
     def __init__(self) -> None:
         self.agent: Any = None

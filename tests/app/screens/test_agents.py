@@ -72,6 +72,8 @@ def prompt(project: Path) -> list[dict[str, Any]]:
         {"call_update": {"toolCallId": "t1", "status": "completed"}},
         {"until_file": "followed"},
         {"call": {**read, "rawInput": {"path": path}, **located}},
+        {"until_file": "read"},
+        {"say": "That was all."},
         {"until_file": "done"},
         {"call_update": {"toolCallId": "t2", "status": "completed"}},
     ]
@@ -125,9 +127,11 @@ async def test_agent_offers_asks_works_and_is_followed_into_a_file(
         (tmp_path / "followed").touch()
         await there.sees("line 40")
         assert there.screen.source.is_file
+        (tmp_path / "read").touch()
+        await there.sees("That was all.")
+        assert there.shows("▪ read Read a.txt")
+        assert there.shows("FOLLOWING bot")
         await there.press("j")
-        await there.press("f7")
-        await there.sees("▪ read Read a.txt")
         assert there.screen.controllers.following.followed is None
         (tmp_path / "done").touch()
 

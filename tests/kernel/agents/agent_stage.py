@@ -83,9 +83,14 @@ async def open_agent(
     stack: AsyncExitStack,
     settings: TurnSettings | None = None,
     command: Sequence[str] | None = None,
+    is_faulty: bool = False,
     **steps: Any,
 ) -> AgentStage:
-    """Open a kernel whose agent plays `steps`; when it is closed, nothing of it runs any more."""
+    """Open a kernel whose agent plays `steps`; when it is closed, nothing of it runs any more.
+
+    Args:
+        is_faulty: whether the agent says what ACP does not have.
+    """
     folder.mkdir(exist_ok=True)
     script = folder / "script.json"
     program = (
@@ -108,7 +113,7 @@ async def open_agent(
         await kernel.close()
         await until(lambda: all(map(has_ended, stage.pids())))
         for path in (folder / "lines").glob("*"):
-            AcpLines.recorded(path)
+            AcpLines.recorded(path, is_faulty)
 
     stack.push_async_callback(close)
     return stage

@@ -27,7 +27,7 @@ from tests.waiting import until
 @pytest.fixture
 async def stage_of(tmp_path: Path) -> AsyncIterator[OpenAgent]:
     async with AsyncExitStack() as stack:
-        yield partial(open_agent, tmp_path, stack)
+        yield partial(open_agent, tmp_path, stack, is_faulty=True)
 
 
 OK = {"prompts": [[{"say": "All is well."}]]}
@@ -226,7 +226,9 @@ async def test_questions_are_cancelled_when_the_turn_is_stopped(stage_of: OpenAg
     # Asked once more, after it was told to stop.
     steps += [{"ask": PERMISSION}, {"until_answered": 1}, {"stop": "cancelled"}]
     stage = await stage_of(prompts=[steps, *OK["prompts"]])
-    await stopped(stage, [("tool_call", "pending", "")])
+    await stage.submit("@bot Go.")
+    await until(lambda: bool(stage.runner.permissions.waiting))
+    assert await stage.interrupt() == ["bot"]
     assert stage.answers() == [CANCELLED, CANCELLED]
     (call,) = stage.headers()[1:]
     assert (str(call.status), call.permission) == ("error", "withdrawn")
@@ -301,6 +303,13 @@ async def test_session_goes_on_after_a_crash(
             assert "amy: @bot Go." in told
         else:
             assert told == "Still there?"
+
+
+async def test_agent_ends_with_its_context(stage_of: OpenAgent) -> None:
+    stage = await stage_of(**OK)
+    await stage.ask()
+    stage.kernel.closed.notify(stage.context)  # as if nobody had used it for long
+    await until(lambda: all(map(has_ended, stage.pids())))
 
 
 async def test_session_that_the_agent_has_lost_begins_anew(stage_of: OpenAgent) -> None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from acp.schema import PermissionOption, ToolCallLocation, ToolCallUpdate
+from acp.schema import (
+    FileEditToolCallContent,
+    PermissionOption,
+    ToolCallLocation,
+    ToolCallUpdate,
+)
 
 from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents.files import write_file
 from antiphon_kernel.turns.agents.questions import ask
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.agents.conftest import DirectTurn, OpenTurn
+from tests.kernel.agents.conftest import TEXT, DirectTurn, OpenTurn
 
 OPTIONS: Final = tuple(
     PermissionOption(option_id=f"id-{kind}", name=name, kind=kind)
@@ -153,6 +159,14 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     task.cancel()
 
 
+async def test_a_call_that_somebody_else_changes_is_not_what_was_asked(open_turn: OpenTurn) -> None:
+    played = await open_turn()
+    task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
+    await played.stage.call("block.splice", block_id=block.id, offset=0, insert="Harmless: ")
+    assert answer(await task) == "id-reject_once"
+    await refused(played.decide(block, "once"), "was changed")
+
+
 async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: OpenTurn) -> None:
     played = await open_turn()
     task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
@@ -161,3 +175,31 @@ async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: Op
         await task
     assert played.header(block.id).permission == "withdrawn"
     await refused(played.decide(block, "once"), "the turn has ended")
+
+
+@pytest.mark.parametrize("itself", [True, False])
+async def test_change_that_was_shown_keeps_what_people_have_saved_since(
+    itself: bool, open_turn: OpenTurn
+) -> None:
+    played = await open_turn()
+    path = played.put("a.txt")
+    files = played.stage.kernel.files
+    file = await files.open("a.txt")
+    new = TEXT.replace("four", "4")
+    shown = FileEditToolCallContent(type="diff", path=path, old_text=TEXT, new_text=new)
+    call = question("edit", path, content=[shown])
+    task, block = await played.asked(ask(played.turn, call, OPTIONS))
+    await played.type("a.txt", "two", "zwei")
+    await file.save()
+    await played.decide(block, "once")
+    await task
+    if itself:
+        played.put("a.txt", new)
+        await files.look()
+    else:
+        await write_file(played.turn, path, new)
+    await file.save()
+    both = TEXT.replace("four", "4").replace("two", "zwei")
+    assert (file.now().text, Path(path).read_text()) == (both, both)
+    await played.stage.kernel.call(played.turn.writer.actor, "block.undo", {"block_id": file.block})
+    assert file.now().text == TEXT.replace("two", "zwei")

@@ -209,7 +209,7 @@ async def test_chunks_go_on_behind_what_a_person_types(stage_of: OpenAgent) -> N
         f"--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n-The cat sat\n+The dog sat\n on the mat."
     )
     assert stage.prompts()[0] == "Tell."
-    assert stage.prompts()[1].split("\n\n", 3) == [
+    assert [one.strip("\n") for one in stage.prompts()[1].split("\n\n", 3)] == [
         "Since you have last looked:",
         "bo: Nobody is asked here.",
         f"amy changed your text:\n{difference}",
@@ -240,7 +240,7 @@ async def test_files_of_a_message_come_with_it(can: bool, stage_of: OpenAgent) -
     assert files == [
         {"type": "resource", "resource": notes}
         if can
-        else {"type": "text", "text": "Attached file notes.txt:\nMind the gap.\n"},
+        else {"type": "text", "text": "Attached notes.txt:\nMind the gap.\n"},
         {"type": "image", "data": PIXEL, "mimeType": "image/png"}
         if can
         else {"type": "text", "text": "[attached file: dot.png]"},

@@ -26,14 +26,10 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH: Final = "/mcp"
-_SERVICE: Final = "antiphon_kernel.server.mcp.service"
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
-_NOT_INSTALLED: Final = AntiphonError(
-    ErrorCode.UNKNOWN_TOOL,
-    "This kernel serves no MCP, since the library is not installed: run"
-    "  pip install 'antiphon[agents]'  where the kernel runs, and start it again.",
-)
+_SERVICE: Final = "antiphon_kernel.server.mcp.service"
+_INSTALL: Final = "pip install 'antiphon[agents]'"
 
 _logger: Final = logging.getLogger("antiphon.mcp")
 
@@ -65,7 +61,7 @@ class McpEndpoint:
                 return
         except AntiphonError as error:
             response = refusal(error)
-            if error is _NOT_INSTALLED:
+            if isinstance(error.__cause__, ModuleNotFoundError):
                 response.status_code = 501
             elif response.status_code == 401:
                 where = f"{request.base_url}{METADATA_PATH[1:]}{PATH}"
@@ -99,7 +95,8 @@ class McpEndpoint:
             status = message.get("status", status)
             await send(message)
 
-        with self.clients.streaming(session) if request.method == "GET" else nullcontext():
+        is_stream = request.method == "GET" and session
+        with self.clients.streaming(session) if is_stream else nullcontext():
             await manager.handle_request(request.scope, receive, watch)
         if request.method == "DELETE" and status == 200:
             await self.clients.end(session)
@@ -116,7 +113,8 @@ class McpEndpoint:
                     # It takes a second or so, in which people go on typing.
                     service = await asyncio.to_thread(import_module, _SERVICE)
                 except ModuleNotFoundError as error:
-                    raise _NOT_INSTALLED from error
+                    said = f"This kernel serves no MCP ({error}): run  {_INSTALL}  where it runs."
+                    raise AntiphonError(ErrorCode.UNKNOWN_TOOL, said) from error
                 make = self.make_server or service.make_server
                 manager = service.SessionManager(make(self._kernel, self.clients), self._limits)
                 started = asyncio.Event()

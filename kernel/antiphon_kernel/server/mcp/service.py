@@ -75,6 +75,7 @@ def make_server(kernel: Kernel, clients: McpClients) -> Server[Any]:
         "antiphon",
         version=version("antiphon"),
         instructions=_INSTRUCTIONS,
+        get_tool_input_schema=lambda _: None,  # no parameter is repeated in a header
         on_list_tools=made.list_tools,
         on_call_tool=made.call_tool,
         on_list_resources=made.list_resources,

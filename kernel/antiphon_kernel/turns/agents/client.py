@@ -1,25 +1,13 @@
-"""What agents ask of their client: files, terminals, permission; answered within their turn."""
+"""A turn of an agent while it is played, and what the agent asks of its client meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
 
-from acp import RequestError
-from acp.schema import (
-    CreateTerminalResponse,
-    DeniedOutcome,
-    EnvVariable,
-    PermissionOption,
-    ReadTextFileResponse,
-    RequestPermissionResponse,
-    TerminalExitStatus,
-    TerminalOutputResponse,
-    ToolCallUpdate,
-    WaitForTerminalExitResponse,
-    WriteTextFileResponse,
-)
+from acp import RequestError, schema
 
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import read_file, write_file
@@ -27,8 +15,6 @@ from antiphon_kernel.turns.agents.questions import ask
 from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.agents.updates import TurnUpdates
 from antiphon_kernel.types.errors import AntiphonError
-
-T = TypeVar("T")
 
 
 class _Stopped(RequestError):
@@ -39,7 +25,7 @@ class _Stopped(RequestError):
 
 
 class PlayedTurn:
-    """A turn of an agent that is played: what it has said, and what it waits for."""
+    """A turn that is played: what the agent has said, and what it waits for."""
 
     def __init__(self, turn: AgentTurn) -> None:
         self.turn = turn
@@ -61,8 +47,8 @@ class PlayedTurn:
             if not self.failure.done():
                 self.failure.set_exception(error)
 
-    async def answer(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do what the agent asks for, as long as the turn is not stopped.
+    async def answer(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Do what the agent asks for, unless the turn is stopped.
 
         Raises:
             RequestError: if it cannot be done, or the turn is stopped.
@@ -101,106 +87,76 @@ class PlayedTurn:
         self.failure.cancel()
 
 
+_REQUESTS: Final = frozenset(
+    "request_permission read_text_file write_text_file create_terminal terminal_output"
+    " wait_for_terminal_exit kill_terminal release_terminal".split()
+)
+
+
 class AgentClient:
-    """The client of one agent, as the library calls it."""
+    """The client of an agent, as the library calls it: a method for each request."""
 
     def __init__(self, played: Callable[[str], PlayedTurn | None]) -> None:
         """`played` returns the turn that is played in a session."""
         self._played = played
 
-    def _turn(self, session: str) -> PlayedTurn:
-        found = self._played(session)
-        if found is None:
-            raise _Stopped
-        return found
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        if name not in _REQUESTS:
+            raise AttributeError(name)
+        return partial(self._answer, name)
 
-    async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
-    ) -> RequestPermissionResponse:
-        """Ask whether a call may run."""
+    async def _answer(self, name: str, session_id: str, **params: Any) -> Any:
+        played = self._played(session_id)
         try:
-            played = self._turn(session_id)
-
-            async def decide() -> RequestPermissionResponse:
-                await played.take(tool_call)
-                outcome = await ask(played.turn, tool_call, options)
-                return RequestPermissionResponse(outcome=outcome)
-
-            return await played.answer(decide())
+            if played is None:
+                raise _Stopped
+            return await played.answer(_do(played, name, params))
         except _Stopped:
-            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+            if name != "request_permission":
+                raise
+            cancelled = schema.DeniedOutcome(outcome="cancelled")
+            return schema.RequestPermissionResponse(outcome=cancelled)
 
-    async def read_text_file(
-        self,
-        session_id: str,
-        path: str,
-        line: int | None = None,
-        limit: int | None = None,
-        **_: Any,
-    ) -> ReadTextFileResponse:
-        """Read a file as it is now."""
-        played = self._turn(session_id)
-        text = await played.answer(read_file(played.turn, path, line, limit))
-        return ReadTextFileResponse(content=text)
 
-    async def write_text_file(
-        self, session_id: str, path: str, content: str, **_: Any
-    ) -> WriteTextFileResponse:
-        """Change a file."""
-        played = self._turn(session_id)
-        await played.answer(write_file(played.turn, path, content))
-        return WriteTextFileResponse()
-
-    async def create_terminal(
-        self,
-        session_id: str,
-        command: str,
-        args: list[str] | None = None,
-        env: list[EnvVariable] | None = None,
-        cwd: str | None = None,
-        output_byte_limit: int | None = None,
-        **_: Any,
-    ) -> CreateTerminalResponse:
-        """Run a command."""
-        played = self._turn(session_id)
-        variables = {one.name: one.value for one in env or ()}
-        terminal = await played.answer(
-            played.terminals.create(command, args or (), variables, cwd, output_byte_limit)
-        )
-        return CreateTerminalResponse(terminal_id=terminal)
-
-    async def terminal_output(
-        self, session_id: str, terminal_id: str, **_: Any
-    ) -> TerminalOutputResponse:
-        """Return what a command has printed."""
-        terminals = self._turn(session_id).terminals
-
-        async def look() -> TerminalOutputResponse:
-            found = terminals.output(terminal_id)
-            status = TerminalExitStatus(exit_code=found.exit_code, signal=found.signal)
-            has_ended = found.exit_code is not None or found.signal is not None
-            return TerminalOutputResponse(
+async def _do(played: PlayedTurn, name: str, params: Mapping[str, Any]) -> Any:
+    """Do what a request asks for; it has all parameters that there are."""
+    turn, terminals, terminal = played.turn, played.terminals, params.get("terminal_id", "")
+    match name:
+        case "request_permission":
+            await played.take(params["tool_call"])
+            outcome = await ask(turn, params["tool_call"], params["options"])
+            return schema.RequestPermissionResponse(outcome=outcome)
+        case "read_text_file":
+            text = await read_file(turn, params["path"], params["line"], params["limit"])
+            return schema.ReadTextFileResponse(content=text)
+        case "write_text_file":
+            await write_file(turn, params["path"], params["content"])
+            return schema.WriteTextFileResponse()
+        case "create_terminal":
+            made = await terminals.create(
+                params["command"],
+                params["args"] or (),
+                {one.name: one.value for one in params["env"] or ()},
+                params["cwd"],
+                params["output_byte_limit"],
+            )
+            return schema.CreateTerminalResponse(terminal_id=made)
+        case "terminal_output":
+            found = terminals.output(terminal)
+            code, signal = found.exit_code, found.signal
+            status = schema.TerminalExitStatus(exit_code=code, signal=signal)
+            return schema.TerminalOutputResponse(
                 output=found.output,
                 truncated=found.truncated,
-                exit_status=status if has_ended else None,
+                exit_status=status if (code, signal) != (None, None) else None,
             )
-
-        return await self._turn(session_id).answer(look())
-
-    async def wait_for_terminal_exit(
-        self, session_id: str, terminal_id: str, **_: Any
-    ) -> WaitForTerminalExitResponse:
-        """Wait until a command has ended."""
-        played = self._turn(session_id)
-        found = await played.answer(played.terminals.wait(terminal_id))
-        return WaitForTerminalExitResponse(exit_code=found.exit_code, signal=found.signal)
-
-    async def kill_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:
-        """End a command."""
-        played = self._turn(session_id)
-        await played.answer(played.terminals.kill(terminal_id))
-
-    async def release_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:
-        """End a command, and forget its terminal."""
-        played = self._turn(session_id)
-        await played.answer(played.terminals.release(terminal_id))
+        case "wait_for_terminal_exit":
+            found = await terminals.wait(terminal)
+            return schema.WaitForTerminalExitResponse(
+                exit_code=found.exit_code, signal=found.signal
+            )
+        case "kill_terminal":
+            await terminals.kill(terminal)
+        case "release_terminal":
+            await terminals.release(terminal)
+    return None

@@ -8,10 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
-from acp import RequestError
+from acp import RequestError, schema
 from acp.client.connection import ClientSideConnection
 from acp.interfaces import Client
-from acp.schema import SessionNotification
 from pydantic import ValidationError
 
 from antiphon_kernel.turns.agents.process import AgentProcess
@@ -32,84 +31,19 @@ class AgentRefused(AgentFailed):
     """The agent has refused a request, and can be talked to."""
 
 
-class _Lines:
-    """The messages of an agent, as the library takes them; what is none is logged and skipped.
-
-    Updates are handed on in order, each before the next line is read: an agent that says more than
-    can be written waits.
-    """
-
-    def __init__(self, connection: AgentConnection, process: AgentProcess, most: int) -> None:
-        self._connection, self._process, self._most = connection, process, most
-        self._read = bytearray()
-        self.problem: str | None = None
-
-    async def send(self, message: dict[str, Any]) -> None:
-        """Send a message."""
-        await self._process.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-
-    async def receive(self) -> dict[str, Any] | None:
-        """Return the next message that is no update; None at the end."""
-        while (line := await self._line()) is not None:
-            message = _message(line)
-            if message is None and line.strip():
-                _log.warning("an agent has sent what is no message: %s", _excerpt(line))
-            elif message is None:
-                continue
-            elif message.get("method") == _UPDATE and "id" not in message:
-                await self._connection.take_update(message.get("params"))
-            else:
-                return message
-        await self._process.end()
-        return None
-
-    async def close(self) -> None:
-        """Say nothing: the end of its process is the end of the pipes."""
-
-    async def _line(self) -> bytes | None:
-        searched = 0
-        while (at := self._read.find(b"\n", searched)) < 0:
-            searched = len(self._read)
-            if searched > self._most:
-                self.problem = f"has sent a line of more than {self._most:,} bytes"
-                return None
-            data = await self._process.read()
-            if not data:
-                if self._read:
-                    _log.warning("an agent ended within a line: %s", _excerpt(self._read))
-                return None
-            self._read += data
-        line = bytes(self._read[:at])
-        del self._read[: at + 1]
-        return line
-
-
-def _message(line: bytes) -> dict[str, Any] | None:
-    """Return a request, notification or answer; None if a line is none of these."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    match message:
-        case {"method": str()}:
-            return cast("dict[str, Any]", message)
-        case {"id": int(), "error": {"code": int(), "message": str()}} | {"id": int(), "result": _}:
-            return cast("dict[str, Any]", message)
-    return None
-
-
-def _excerpt(line: bytes | bytearray) -> str:
-    return truncate(bytes(line[:400]).decode(errors="replace"))
-
-
 class AgentConnection:
-    """The connection to one process; `agent` has a method for each request of the protocol."""
+    """The connection to one process; `agent` has a method for each request of the protocol.
+
+    It is the transport of the library, too. What is no message is logged and skipped. Updates are
+    handed on in order, each before the next line is read: an agent that says more than can be
+    written waits.
+    """
 
     def __init__(
         self,
         process: AgentProcess,
         client: object,
-        updated: Callable[[SessionNotification], Awaitable[None]],
+        updated: Callable[[schema.SessionNotification], Awaitable[None]],
         line_bytes: int,
     ) -> None:
         """
@@ -118,18 +52,10 @@ class AgentConnection:
             updated: takes the updates of sessions, one after the other.
             line_bytes: the longest line that the agent may send.
         """
-        self._process, self._updated = process, updated
-        self._lines = _Lines(self, process, line_bytes)
-        self.agent = ClientSideConnection(cast(Client, client), self._lines)
-
-    async def take_update(self, params: object) -> None:
-        """Hand on an update of a session; one that is not known is logged and skipped."""
-        try:
-            update = SessionNotification.model_validate(params)
-        except ValidationError as error:
-            _log.warning("an update of an agent is not known: %s: %.400r", error.title, params)
-            return
-        await self._updated(update)
+        self._process, self._updated, self._most = process, updated, line_bytes
+        self._read = bytearray()
+        self._problem = ""
+        self.agent = ClientSideConnection(cast(Client, client), self)
 
     @property
     def has_ended(self) -> bool:
@@ -161,14 +87,67 @@ class AgentConnection:
             said = f"has answered what the protocol does not have: {error.title}"
             raise AgentFailed(said) from error
         except ConnectionError as error:
-            raise AgentFailed(self._lines.problem or self._process.how_it_ended()) from error
+            raise AgentFailed(self._problem or self._process.how_it_ended()) from error
         finally:
             asked.cancel()
 
-    async def close(self) -> None:
+    async def end(self) -> None:
         """End the process and everything that waits for it."""
         await self.agent.close()
         await self._process.end()
+
+    # The transport
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        await self._process.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    async def receive(self) -> dict[str, Any] | None:
+        """Return the next message that is no update; None at the end."""
+        while (line := await self._line()) is not None:
+            try:
+                message = _message(line)
+                if message.get("method") != _UPDATE or "id" in message:
+                    return message
+                update = schema.SessionNotification.model_validate(message.get("params"))
+            except (ValueError, RecursionError):
+                if line.strip():
+                    said = truncate(line[:400].decode(errors="replace"))
+                    _log.warning("what an agent has sent is skipped: %s", said)
+            else:
+                await self._updated(update)
+        await self._process.end()
+        return None
+
+    async def close(self) -> None:
+        """Do nothing: the pipes are closed with the process."""
+
+    async def _line(self) -> bytes | None:
+        searched = 0
+        while (at := self._read.find(b"\n", searched)) < 0:
+            searched = len(self._read)
+            if searched > self._most:
+                self._problem = f"has sent a line of more than {self._most:,} bytes"
+                return None
+            data = await self._process.read()
+            if not data:
+                return None
+            self._read += data
+        line = bytes(self._read[:at])
+        del self._read[: at + 1]
+        return line
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    """Return a request, notification or answer; raises ValueError if a line is none of these."""
+    match message := json.loads(line):
+        case (
+            {"method": str()}
+            | {"id": int(), "result": _}
+            | {"id": int(), "error": {"code": int(), "message": str()}}
+        ):
+            return cast("dict[str, Any]", message)
+    raise ValueError("no message")
 
 
 def _details(error: RequestError) -> str:

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from acp.schema import (
-    BlobResourceContents,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
-    PromptCapabilities,
-    ResourceContentBlock,
-    TextContentBlock,
-    TextResourceContents,
-)
+from acp import schema
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import current_layout, layout_of
@@ -33,7 +25,10 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import SYSTEM, ContextId
 
 PromptPart = (
-    TextContentBlock | ImageContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
+    schema.TextContentBlock
+    | schema.ImageContentBlock
+    | schema.ResourceContentBlock
+    | schema.EmbeddedResourceContentBlock
 )
 
 _MOST: Final = 100_000
@@ -51,7 +46,7 @@ _SHARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an agent has seen of a context."""
+    """The part of a context that an agent has seen."""
 
     version: int = 0
     """Version of the context; 0 if it has seen nothing of it."""
@@ -60,7 +55,7 @@ class Look:
 
 
 async def read_prompt(
-    turn: AgentTurn, seen: Look, can: PromptCapabilities
+    turn: AgentTurn, seen: Look, can: schema.PromptCapabilities
 ) -> tuple[list[PromptPart], Look]:
     """Return the prompt of a turn, and what the agent has seen once it has read that.
 
@@ -75,26 +70,23 @@ async def read_prompt(
     version = context.seq
     await context.wait_persisted()
     rows = await context.journal.changes_since(seen.version)
-    known = seen.blocks
-    if known is None:
-        ids = {one.block.id for one in items}
-        known = frozenset(ids - {one for one in rows if rows[one][0].versions[one] == 1})
-    before = [one for one in items if one.block.id not in known | message]
-    if seen.version:
-        before = [one for one in before if one.block.author.id != me]
+    made_since = {block for block in rows if rows[block][0].versions[block] == 1}
+    known = {one.block.id for one in items} - made_since if seen.blocks is None else seen.blocks
+    before, told_of = list[LayoutItem](), list[LayoutItem]()
+    for item in [one for one in items if one.block.id not in message]:
+        is_own = item.block.author.id == me and seen.version > 0
+        (told_of if is_own or item.block.id in known else before).append(item)
     text = without_mentions(context.document.text(turn.prompt))
     parts: list[PromptPart] = []
     told = _told(before)
     if seen.version:
-        told += await _changes(context, me, known, rows)
+        told += await _changes(context, me, told_of, rows)
     if told:
         told.insert(0, _SHARED if not seen.version else "Since you have last looked:")
-        parts.append(
-            TextContentBlock(type="text", text="\n\n".join([*told, "The message to you:"]))
-        )
+        parts.append(_text("\n\n".join([*told, "The message to you:"])))
     # A command of the agent's is one only at the beginning.
     at = 0 if text.startswith("/") else len(parts)
-    parts.insert(at, TextContentBlock(type="text", text=text))
+    parts.insert(at, _text(text))
     parts += await _attachments(turn.writer.kernel, context, turn.prompt, can)
     return parts, Look(version, frozenset(one.block.id for one in items) | message)
 
@@ -103,7 +95,8 @@ def _told(items: Sequence[LayoutItem]) -> list[str]:
     """Return what items say, each with its author; of too much the end."""
     reader, told, room = LayoutReader(None, True, True), list[str](), _MOST
     for item in reversed([one for one in items if one.type not in _LEFT_OUT]):
-        text = item_text(item._replace(block=item.block._replace(text=_short(item))), reader)
+        block = item.block._replace(text=shortened(item.block.text, item.path))
+        text = item_text(item._replace(block=block), reader)
         if not text.strip():
             continue
         room -= len(text)
@@ -114,50 +107,35 @@ def _told(items: Sequence[LayoutItem]) -> list[str]:
     return told[::-1]
 
 
-def _short(item: LayoutItem) -> str:
-    return shortened(item.block.text, item.path)
-
-
 async def _changes(
-    context: Context, me: str, known: frozenset[str], rows: dict[str, list[ChangeRow[str]]]
+    context: Context, me: str, known: Sequence[LayoutItem], rows: Mapping[str, list[ChangeRow[str]]]
 ) -> list[str]:
     """Return how others have changed texts that the agent knows, as differences."""
     told: list[str] = []
-    for block, made in rows.items():
-        others = dict.fromkeys(
-            context.username(one.principal) for one in made if one.principal not in (me, SYSTEM)
-        )
-        if not others or block not in context.document:
+    for block in [one.block for one in known if one.block.id in rows]:
+        made = rows[block.id]
+        others = {one.principal for one in made} - {me, SYSTEM}
+        is_text = block.kind == BlockKind.TEXT and context.document.schema(block.id) == TEXT
+        if not others or not is_text:
             continue
-        header = context.document.header(block)
-        if block not in known and header.author != me:
-            continue
-        if header.kind != BlockKind.TEXT or context.document.schema(block) != TEXT:
-            continue
-        history, then = await context.history(block), made[0].versions[block] - 1
+        history, then = await context.history(block.id), made[0].versions[block.id] - 1
         before = "".join(
             one.text
             for one in history.timeline()
             if (one.principal == me and one.since > then)
             or (one.since <= then and (one.until is None or one.until > then))
         )
-        name = context.block_name(block)
-        if difference := unified_diff(before, history.text(), name):
-            whose = (
-                "your text"
-                if header.author == me
-                else f"the text of {context.username(header.author)}"
-            )
+        if difference := unified_diff(before, block.text, context.block_name(block.id)):
+            who = ", ".join(sorted(map(context.username, others)))
+            whose = "your text" if block.author.id == me else f"the text of {block.author.name}"
             if len(difference) > _MOST_CHANGES:
-                difference = (
-                    f"(too much to be shown) It reads now:\n{history.text()[:_MOST_CHANGES]}"
-                )
-            told.append(f"{', '.join(others)} changed {whose}:\n{difference}")
+                difference = f"It is now:\n{block.text[:_MOST_CHANGES]}\n[and more]"
+            told.append(f"{who} changed {whose}:\n{difference}")
     return told
 
 
 async def _attachments(
-    kernel: Kernel, context: Context, message: str, can: PromptCapabilities
+    kernel: Kernel, context: Context, message: str, can: schema.PromptCapabilities
 ) -> list[PromptPart]:
     """Return the files of a message: by their place in the project, or as they were attached."""
     parts: list[PromptPart] = []
@@ -166,23 +144,22 @@ async def _attachments(
         reference = FileReference.of(header.metadata)
         path = kernel.files.path_of(ContextId(reference.context)) if reference is not None else None
         data = await kernel.journal.blob(header.blob) if header.blob is not None else None
-        text = context.document.text(header.id)
-        if path is not None:
-            place = (kernel.project / path).as_uri()
-            lines = reference.lines if reference is not None else None
-            mark = f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
-            parts.append(ResourceContentBlock(type="resource_link", name=name + mark, uri=place))
-        elif data is not None and kind is not None and kind.startswith("image/") and can.image:
+        if path is not None and reference is not None:
+            lines, uri = reference.lines, (kernel.project / path).as_uri()
+            name += f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
+            parts.append(schema.ResourceContentBlock(type="resource_link", name=name, uri=uri))
+        elif text := context.document.text(header.id):
+            uri = f"attachment:///{name}"
+            contents = schema.TextResourceContents(uri=uri, text=text, mime_type=kind)
+            embedded = schema.EmbeddedResourceContentBlock(type="resource", resource=contents)
+            parts.append(embedded if can.embedded_context else _text(f"Attached {name}:\n{text}"))
+        elif data is not None and (kind or "").startswith("image/") and can.image:
             encoded = b64encode(data).decode()
-            parts.append(ImageContentBlock(type="image", data=encoded, mime_type=kind))
-        elif text and can.embedded_context:
-            resource = TextResourceContents(uri=f"attachment:///{name}", text=text, mime_type=kind)
-            parts.append(EmbeddedResourceContentBlock(type="resource", resource=resource))
-        elif data is not None and can.embedded_context:
-            encoded = b64encode(data).decode()
-            blob = BlobResourceContents(uri=f"attachment:///{name}", blob=encoded, mime_type=kind)
-            parts.append(EmbeddedResourceContentBlock(type="resource", resource=blob))
+            parts.append(schema.ImageContentBlock(type="image", data=encoded, mime_type=kind or ""))
         else:
-            said = f"Attached file {name}:\n{text}" if text else f"[attached file: {name}]"
-            parts.append(TextContentBlock(type="text", text=said))
+            parts.append(_text(f"[attached file: {name}]"))
     return parts
+
+
+def _text(text: str) -> schema.TextContentBlock:
+    return schema.TextContentBlock(type="text", text=text)

@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any, Final
 
-from acp import PROTOCOL_VERSION
-from acp.schema import (
-    AvailableCommand,
-    AvailableCommandsUpdate,
-    ClientCapabilities,
-    ConfigOptionUpdate,
-    CurrentModeUpdate,
-    FileSystemCapabilities,
-    Implementation,
-    InitializeResponse,
-    PromptCapabilities,
-    PromptResponse,
-    SessionModeState,
-    SessionNotification,
-    UsageUpdate,
-)
+from acp import PROTOCOL_VERSION, schema
 
 from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.contexts import Context
@@ -41,8 +26,8 @@ from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 
-_CAPABILITIES: Final = ClientCapabilities(
-    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
+_CAPABILITIES: Final = schema.ClientCapabilities(
+    fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
 )
 
 _STOP_SHARE: Final = 3
@@ -55,13 +40,13 @@ class AgentSession:
     def __init__(
         self, kernel: Kernel, context: Context, config: AgentConfig, settings: TurnSettings
     ) -> None:
-        self.modes: SessionModeState | None = None
+        self.modes: schema.SessionModeState | None = None
         """Modes of the agent, and the one that it is in."""
         self.config_options: list[Any] = []
         """Options of the session with their values."""
-        self.commands: list[AvailableCommand] = []
+        self.commands: list[schema.AvailableCommand] = []
         """Commands that a message to it may begin with, after a slash."""
-        self.usage: UsageUpdate | None = None
+        self.usage: schema.UsageUpdate | None = None
         """How full its window is, and what it has cost."""
         self.changed = Signal[()]()
         """One of these has changed."""
@@ -74,8 +59,8 @@ class AgentSession:
         self._id = ""
         self._seen = Look()
         self._shown: Look | None = None
-        """What it has seen once it answers the prompt that it was sent."""
-        self._can: PromptCapabilities = PromptCapabilities()
+        """The part that it has seen once it answers its prompt."""
+        self._can: schema.PromptCapabilities = schema.PromptCapabilities()
         self._played: PlayedTurn | None = None
 
     # Turns
@@ -108,8 +93,11 @@ class AgentSession:
             raise TurnFailed(self._explained(error)) from error
 
     async def _response(
-        self, connection: AgentConnection, played: PlayedTurn, prompt: Awaitable[PromptResponse]
-    ) -> PromptResponse:
+        self,
+        connection: AgentConnection,
+        played: PlayedTurn,
+        prompt: Awaitable[schema.PromptResponse],
+    ) -> schema.PromptResponse:
         """Return how the agent has ended a turn."""
         answered = asyncio.ensure_future(connection.answered(prompt))
         # When it is stopped, nobody may ask any more how it has ended.
@@ -129,7 +117,7 @@ class AgentSession:
         self,
         connection: AgentConnection,
         played: PlayedTurn,
-        answered: asyncio.Future[PromptResponse],
+        answered: asyncio.Future[schema.PromptResponse],
     ) -> None:
         """Tell the agent to stop, and wait until it has; end one that does not."""
         played.stop()
@@ -174,57 +162,46 @@ class AgentSession:
             about = connection.agent.initialize(
                 protocol_version=PROTOCOL_VERSION,
                 client_capabilities=_CAPABILITIES,
-                client_info=Implementation(name="antiphon", version=version("antiphon")),
+                client_info=schema.Implementation(name="antiphon", version=version("antiphon")),
             )
             said = await connection.answered(about, seconds)
             if said.protocol_version != PROTOCOL_VERSION:
                 found = f"version {said.protocol_version} of the protocol"
                 raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}")
-            capabilities = said.agent_capabilities
-            prompts = capabilities.prompt_capabilities if capabilities is not None else None
-            self._can = prompts or PromptCapabilities()
             try:
                 await self._open(connection, said)
             except AgentRefused as error:
-                if methods := [one.description or one.name for one in said.auth_methods or ()]:
-                    ways = "; ".join(methods)
-                    raise AgentRefused(f"{error}. It may have to be logged in: {ways}") from error
-                raise
+                ways = [one.description or one.name for one in said.auth_methods or ()]
+                more = f". It may have to be logged in: {'; '.join(ways)}" if ways else ""
+                raise AgentRefused(f"{error}{more}") from error
         except BaseException:
-            await run_uninterrupted(connection.close())
+            await run_uninterrupted(connection.end())
             raise
         self._connection = connection
         return connection
 
-    async def _open(self, connection: AgentConnection, said: InitializeResponse) -> None:
+    async def _open(self, connection: AgentConnection, said: schema.InitializeResponse) -> None:
         """Go on with the stored session, if there is one and the agent can; else begin one."""
         agent, seconds = connection.agent, self._settings.agent_silence_seconds
         folder = str(self._config.cwd or self._kernel.project)
         stored = await self._kernel.journal.agent_session(self._row, self._config.name)
-        capabilities = said.agent_capabilities
-        sessions = capabilities.session_capabilities if capabilities is not None else None
+        can = said.agent_capabilities or schema.AgentCapabilities()
+        self._can = can.prompt_capabilities or schema.PromptCapabilities()
+        resumes = getattr(can.session_capabilities, "resume", None) is not None
         opened: Any = None
-        if stored is not None:
+        if stored is not None and (resumes or can.load_session):
             session, seq = stored
+            self._seen = self._seen if (self._id, self._seen.version) == stored else Look(seq)
+            self._id = session
+            begin: Any = agent.resume_session if resumes else agent.load_session
             try:
-                if sessions is not None and sessions.resume is not None:
-                    request: Awaitable[Any] = agent.resume_session(session_id=session, cwd=folder)
-                    opened = await connection.answered(request, seconds)
-                elif capabilities is not None and capabilities.load_session:
-                    request = agent.load_session(session_id=session, cwd=folder)
-                    opened = await connection.answered(request, seconds)
+                opened = await connection.answered(begin(session_id=session, cwd=folder), seconds)
             except AgentRefused as error:
                 _log.info("%s begins a new session: %s", self._config.name, error)
-            if opened is not None:
-                is_known = self._id == session and self._seen.version == seq
-                self._id = session
-                self._seen = self._seen if is_known else Look(seq)
         if opened is None:
-            request = agent.new_session(cwd=folder, mcp_servers=[])
-            opened = await connection.answered(request, seconds)
-            self._id = opened.session_id
+            opened = await connection.answered(agent.new_session(cwd=folder), seconds)
+            self._id, self._shown = opened.session_id, Look()
             self.files_read.clear()
-            self._shown = Look()
             await self._look()
         self.modes = opened.modes
         self.config_options = list(opened.config_options or ())
@@ -234,7 +211,7 @@ class AgentSession:
         """End the process, if one runs; the session goes on with the next turn."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            await run_uninterrupted(connection.close())
+            await run_uninterrupted(connection.end())
 
     def _explained(self, error: AgentFailed) -> str:
         """Return what people are told of a failure, and what they can do."""
@@ -250,30 +227,22 @@ class AgentSession:
             f" ({quote(command)}), and look at {self.log}."
         )
 
-    # What the agent says of the session
+    # What the agent says of the session, and what people choose
 
-    async def _updated(self, notification: SessionNotification) -> None:
-        update = notification.update
-        if notification.session_id != self._id:
-            return
-        match update:
-            case AvailableCommandsUpdate():
+    async def _updated(self, notification: schema.SessionNotification) -> None:
+        match update := notification.update:
+            case schema.AvailableCommandsUpdate():
                 self.commands = list(update.available_commands)
-            case CurrentModeUpdate():
-                if self.modes is not None:
-                    self.modes.current_mode_id = update.current_mode_id
-            case ConfigOptionUpdate():
+            case schema.CurrentModeUpdate() if self.modes is not None:
+                self.modes.current_mode_id = update.current_mode_id
+            case schema.ConfigOptionUpdate():
                 self.config_options = list(update.config_options)
-            case UsageUpdate():
+            case schema.UsageUpdate():
                 self.usage = update
-            case _:
-                if self._played is not None:
-                    await self._look()
-                    await self._played.take(update)
-                return
+            case _ if self._played is not None and notification.session_id == self._id:
+                await self._look()
+                await self._played.take(update)
         self.changed.notify()
-
-    # What people choose
 
     async def set_mode(self, mode: str) -> None:
         """Let the agent work in another of its modes.
@@ -287,28 +256,18 @@ class AgentSession:
         self.changed.notify()
 
     async def set_option(self, option: str, value: str | bool) -> None:
-        """Give an option of the session another value.
-
-        Raises:
-            AntiphonError: invalid_params, if it refuses, or does not run.
-        """
-        said = await self._choose(
-            lambda agent: agent.set_config_option(
-                config_id=option, session_id=self._id, value=value
-            )
-        )
+        """Give an option of the session another value, as `set_mode` does."""
+        given = {"config_id": option, "session_id": self._id, "value": value}
+        said = await self._choose(lambda agent: agent.set_config_option(**given))
         self.config_options = list(said.config_options)
         self.changed.notify()
 
-    async def _choose(self, request: Any) -> Any:
-        connection = self._connection
-        if connection is None or connection.has_ended:
-            raise invalid_params(
-                f"{self._config.name} does not run here: it starts with the first message to it.",
-                field="agent",
-            )
+    async def _choose(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
+        connection, name = self._connection, self._config.name
         try:
+            if connection is None or connection.has_ended:
+                raise AgentFailed("does not run here: it starts with the first message to it")
             seconds = self._settings.agent_silence_seconds
             return await connection.answered(request(connection.agent), seconds)
         except AgentFailed as error:
-            raise invalid_params(f"{self._config.name} {error}.", field="agent") from error
+            raise invalid_params(f"{name} {error}.", field="agent") from error

@@ -9,20 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from acp.schema import (
-    AgentMessageChunk,
-    AgentPlanUpdate,
-    AgentThoughtChunk,
-    AudioContentBlock,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
-    ResourceContentBlock,
-    TextContentBlock,
-    TextResourceContents,
-    ToolCallStart,
-    ToolCallUpdate,
-    Usage,
-)
+from acp import schema
 
 from antiphon_kernel.document.schema import ListSchema, TextSchema, encode_schema
 from antiphon_kernel.providers import TokenUsage
@@ -52,27 +39,28 @@ _PLAN_MARKS: Final = {"completed": "[x] {}", "in_progress": "[ ] {} (in progress
 _LOCATIONS: Final = 20
 """Places of a call that its block names."""
 
+_NO_ENDS: Final = {
+    "max_turn_requests": (
+        "The agent has stopped: it has made as many requests as it makes in one turn.",
+        "limit",
+    ),
+    "cancelled": ("The agent says that its turn was cancelled.",),
+}
+"""Reasons for an end with which an answer is not whole, and what people are told of them."""
+
 _ENDED: Final = "The turn ended before the agent said what came of this call."
 
-_Content = (
-    TextContentBlock
-    | ImageContentBlock
-    | AudioContentBlock
-    | ResourceContentBlock
-    | EmbeddedResourceContentBlock
-)
 
-
-def content_text(content: _Content) -> str:
+def content_text(content: Any) -> str:
     """Return content as text; what is none is named in a line."""
     match content:
-        case TextContentBlock(text=text):
+        case schema.TextContentBlock(text=text):
             return text
-        case EmbeddedResourceContentBlock(resource=TextResourceContents(text=text)):
+        case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents(text=text)):
             return text
-        case EmbeddedResourceContentBlock(resource=resource):
+        case schema.EmbeddedResourceContentBlock(resource=resource):
             return f"[{resource.mime_type or 'file'}: {resource.uri}]\n"
-        case ResourceContentBlock():
+        case schema.ResourceContentBlock():
             return f"[{content.name}]({content.uri})\n"
     return f"[{content.type}: {content.mime_type}]\n"
 
@@ -84,9 +72,9 @@ class _AgentCall:
     block: str
     shell: bool
     said: dict[str, Any] = field(default_factory=dict)
-    """What the header of its block says of it."""
+    """Fields of the header of its block."""
     output: str | None = None
-    """What the agent has said of its result."""
+    """Its result as the agent has said it."""
     result: CallBlocks | None = None
     has_ended: bool = False
 
@@ -111,60 +99,43 @@ class TurnUpdates:
             AntiphonError: if it cannot be written, as when somebody has ended the block.
         """
         match update:
-            case AgentMessageChunk(content=content, message_id=message):
+            case schema.AgentMessageChunk(content=content, message_id=message):
                 await self._say(BlockKind.TEXT, content_text(content), message)
-            case AgentThoughtChunk(content=content, message_id=message):
+            case schema.AgentThoughtChunk(content=content, message_id=message):
                 await self._say(BlockKind.THINKING, content_text(content), message)
-            case ToolCallStart() | ToolCallUpdate():
+            case schema.ToolCallStart() | schema.ToolCallUpdate():
                 await self._take_call(update)
-            case AgentPlanUpdate():
+            case schema.AgentPlanUpdate():
                 marked = ((_PLAN_MARKS.get(one.status, "[ ] {}"), one) for one in update.entries)
                 await self._write_plan([mark.format(one.content) for mark, one in marked])
 
-    async def end(self, reason: str, usage: Usage | None) -> None:
+    async def end(self, reason: str, usage: schema.Usage | None) -> None:
         """End the turn as the agent has ended it.
 
         Raises:
             TurnFailed: if that was no end of an answer.
         """
-        text = self._block if self._kind is BlockKind.TEXT else None
-        is_cut = reason in (MAX_TOKENS, REFUSED)
+        is_cut, is_text = reason in (MAX_TOKENS, REFUSED), self._kind is BlockKind.TEXT
         await self._end_text(reason if is_cut else None)
-        await self.close_calls()
         writer = self.turn.writer
+        for call in [one for one in self._calls.values() if not one.has_ended]:
+            await (call.result or await open_result(writer, call.block)).fail(_ENDED)
         if self._plan is not None:
             await writer.finish(self._plan, Status.DONE)
         if usage is not None and usage.total_tokens:
-            used = TokenUsage(
-                1,
-                usage.input_tokens,
-                usage.cached_read_tokens or 0,
-                usage.cached_write_tokens or 0,
-                usage.output_tokens,
-                usage.thought_tokens or 0,
-                unpriced=1,
-            )
+            cached, written = usage.cached_read_tokens or 0, usage.cached_write_tokens or 0
+            tokens = usage.input_tokens, cached, written, usage.output_tokens
+            used = TokenUsage(1, *tokens, usage.thought_tokens or 0, unpriced=1)
             if self._last is not None:
                 writer.describe(self._last, metadata={USAGE: used.as_json()})
             asker, agent = self.turn.asker.session.principal.id, writer.actor.principal.id
             await writer.kernel.usage.add(writer.context.id, agent, asker, used)
-        if reason == "max_turn_requests":
-            said = "The agent has stopped: it has made as many requests as it makes in one turn."
-            raise TurnFailed(said, "limit")
-        if reason == "cancelled":
-            raise TurnFailed("The agent says that its turn was cancelled.")
-        if is_cut and text is None:
+        if reason in _NO_ENDS:
+            raise TurnFailed(*_NO_ENDS[reason])
+        if is_cut and not is_text:
             raise TurnFailed(f"The answer ended before it began: {reason}.")
         if self._last is None:
             raise TurnFailed("The agent has answered nothing.")
-
-    async def close_calls(self) -> None:
-        """Answer the calls of which the agent has not said what came of them."""
-        for call in self._calls.values():
-            if not call.has_ended:
-                call.has_ended = True
-                call.result = call.result or await open_result(self.turn.writer, call.block)
-                await call.result.fail(_ENDED)
 
     # Text
 
@@ -198,13 +169,13 @@ class TurnUpdates:
 
     # Calls
 
-    async def _take_call(self, update: ToolCallStart | ToolCallUpdate) -> None:
+    async def _take_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
         """Write what is said of a call, which may be new.
 
         One of whose blocks somebody has ended is followed no more.
         """
         call = self._calls.get(update.tool_call_id)
-        if call is None or (call.has_ended and isinstance(update, ToolCallStart)):
+        if call is None or (call.has_ended and isinstance(update, schema.ToolCallStart)):
             call = await self._begin_call(update)
         if call.has_ended:
             return
@@ -219,7 +190,7 @@ class TurnUpdates:
             for block in (*writer.context.block_tree.descendants(call.block, 1), call.block):
                 await writer.finish(block, Status.ERROR, is_error=True)
 
-    async def _begin_call(self, update: ToolCallStart | ToolCallUpdate) -> _AgentCall:
+    async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> _AgentCall:
         await self._end_text()
         turn, is_shell = self.turn, update.kind == "execute"
         name = SHELL if is_shell else _title(update) or update.kind or "tool"
@@ -230,7 +201,9 @@ class TurnUpdates:
         call = self._calls[update.tool_call_id] = _AgentCall(block, is_shell)
         return call
 
-    async def _write_call(self, call: _AgentCall, update: ToolCallStart | ToolCallUpdate) -> None:
+    async def _write_call(
+        self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
+    ) -> None:
         turn, writer = self.turn, self.turn.writer
         text, fields = self._described(call, update)
         if text is not None or fields:
@@ -262,7 +235,7 @@ class TurnUpdates:
                 await call.result.end(status, **fields)
 
     def _described(
-        self, call: _AgentCall, update: ToolCallStart | ToolCallUpdate
+        self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
     ) -> tuple[str | None, dict[str, Any]]:
         """Return the text and the header fields of a call, as far as an update changes them."""
         new: dict[str, Any] = {}
@@ -322,7 +295,7 @@ def _lines(old: str, new: str) -> tuple[str, str]:
     return (f"{old}\n", f"{new}\n") if is_part else (old, new)
 
 
-def _title(update: ToolCallStart | ToolCallUpdate) -> str:
+def _title(update: schema.ToolCallStart | schema.ToolCallUpdate) -> str:
     return one_line(update.title or "")
 
 

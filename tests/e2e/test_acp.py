@@ -1,0 +1,56 @@
+"""`antiphon acp` as an editor starts it: nothing but lines of the protocol comes out of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+from antiphon_kernel.config import NO_MODEL
+from tests.acp_schema import AGENT, CLIENT, AcpLines
+from tests.e2e.machine import ANTIPHON, Machine
+
+
+def test_kernel_is_started_for_the_folder_that_the_editor_names(machine: Machine) -> None:
+    folder = machine.project / "src"
+    folder.mkdir()
+    with subprocess.Popen(
+        [ANTIPHON, "acp"],
+        cwd=machine.home,
+        env=machine.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        lines = AcpLines()
+
+        def ask(number: int, method: str, **params: Any) -> dict[str, Any]:
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            lines.check(CLIENT, message)
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.flush()
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
+            lines.check(AGENT, answer)
+            return answer
+
+        about = ask(1, "initialize", protocolVersion=1)["result"]
+        assert about["agentInfo"]["name"] == "antiphon"
+        made = ask(2, "session/new", cwd=str(folder), mcpServers=[])["result"]
+        assert made["configOptions"] == []
+        prompt = [{"type": "text", "text": "Hello?"}]
+        refused = ask(3, "session/prompt", sessionId=made["sessionId"], prompt=prompt)
+        assert refused["error"]["message"] == NO_MODEL
+        (first, _) = ask(4, "session/list")["result"]["sessions"]
+        assert (first["title"], first["cwd"]) == ("acp-1", str(machine.project))
+        rest, complaints = process.communicate()
+    assert (process.returncode, rest) == (0, "")
+    assert complaints == f"antiphon: started a kernel for {machine.project}\n"
+
+
+def test_without_an_editor_it_says_what_it_is_for(machine: Machine) -> None:
+    terminal = machine.terminal("acp")
+    terminal.wait_for("this is for editors to start")
+    terminal.wait_for_end()
