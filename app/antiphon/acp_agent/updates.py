@@ -68,8 +68,6 @@ class SessionUpdates:
         """The fields that were told last of each call."""
         self.own: set[str] = set()
         """Messages that the client shows by itself."""
-        self.answering: str | None = None
-        """The one of them that is being answered."""
         self._project = project
         self._open: str | None = None
         """The block whose text is being told."""
@@ -154,8 +152,8 @@ class SessionUpdates:
         kind, author = header["kind"], header["username"]
         one.said += text
         one.shown = len(one.text)
-        if block in self.own or (kind == BlockKind.ERROR and header["parent_id"] == self.answering):
-            return  # the client has it already, or gets it as the answer to its request
+        if block in self.own or (header["role"] == Role.SYSTEM and kind == BlockKind.TEXT):
+            return  # the client has it already, or it is for models
         if header["role"] == Role.USER:
             text = f"{author}: {text}" if is_first and author != self.me else text
             yield _chunk("user_message_chunk", text_block(text), block, header)
