@@ -84,7 +84,7 @@ def test_text_that_is_excluded_while_it_is_written_keeps_nobody_waiting() -> Non
     assert told.change("aria.1", excluded=True) == chunk("**bot:** Well.")
     assert told.insert("aria.1", 4, "secret") == []
     assert told.change("bot.1", status="done") == []
-    assert told.change("aria.1", excluded=False) == chunk("secret")
+    assert told.change("aria.1", excluded=False) == chunk("**aria:** secret")
 
 
 def test_drafts_and_models_notes_are_not_told_and_own_messages_without_a_name() -> None:
