@@ -34,6 +34,7 @@ PIXEL = (
 )
 
 EDITED = {"type": "diff", "path": "a.py", "oldText": "one\ntwo\n", "newText": "one\n2\n"}
+PART = {**EDITED, "oldText": "two", "newText": "2"}
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 
 SAID = (
@@ -84,10 +85,19 @@ SAID = (
     pytest.param(
         [
             {"call": {"toolCallId": "c", "title": "Edit", "kind": "edit", "content": [EDITED]}},
-            {"call_update": {"toolCallId": "c", "title": "a.py", "status": "completed"}},
+            {"call_update": {"toolCallId": "c", "title": "a.py", "content": [PART]}},
+            {"call_update": {"toolCallId": "c", "status": "completed"}},
         ],
         [("tool_call", "done", DIFFERENCE), ("tool_result", "done", "")],
-        id="difference",
+        id="difference, and then a part of it",
+    ),
+    pytest.param(
+        [{"call": {"toolCallId": "c", "title": "E", "status": "completed", "content": [PART]}}],
+        [
+            ("tool_call", "done", "--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n-two\n+2\n"),
+            ("tool_result", "done", ""),
+        ],
+        id="difference of parts of lines",
     ),
     pytest.param(
         [

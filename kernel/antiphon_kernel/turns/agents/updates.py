@@ -76,6 +76,8 @@ class _AgentCall:
     """Its result, as the agent has said it."""
     result: CallBlocks | None = None
     has_ended: bool = False
+    changes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Old and new text of each file that it changes, or of parts of them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -253,10 +255,13 @@ class TurnUpdates:
             most = self.turn.writer.kernel.limits.value_code_points
             new["input"] = stated if len(stated) <= most else "{}"  # what it writes, most often
         # People read how files change in the call, as they do for models.
+        for one in update.content or ():
+            if one.type == "diff":
+                old, known = one.old_text or "", call.changes.get(one.path)
+                if known is None or old not in known[0] or one.new_text not in known[1]:
+                    call.changes[one.path] = old, one.new_text  # else a part of what it has shown
         changes = [
-            unified_diff(*_lines(one.old_text or "", one.new_text), self._named(one.path))
-            for one in update.content or ()
-            if one.type == "diff"
+            unified_diff(*_lines(*texts), self._named(path)) for path, texts in call.changes.items()
         ]
         if call.shell:
             raw = update.raw_input if isinstance(update.raw_input, dict) else {}
