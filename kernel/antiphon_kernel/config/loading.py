@@ -26,7 +26,7 @@ from antiphon_kernel.config.api_keys import (
     key_of,
     read_key_file,
 )
-from antiphon_kernel.config.project_servers import MCP_FILE, project_servers
+from antiphon_kernel.config.project_servers import project_servers
 from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
@@ -40,7 +40,7 @@ from antiphon_kernel.text.toml_lines import (
     TomlFile,
     parse_toml,
 )
-from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
+from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, MCP_FILE
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
