@@ -8,7 +8,6 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -54,16 +53,17 @@ class AcpSession:
         self.id = context
         self._project = project
         self._find = find
-        self._locate: Locate | None = None
         self._client = client
         self._updates = SessionUpdates(project)
         self._pushed: asyncio.Queue[Any] = asyncio.Queue()
         """Events, None when editing may have come to rest, and what waits for those before it."""
-        self._calls = ToolClient(lambda: (self._locate or find())())  # noqa: PLW0108
+        self._calls = ToolClient(lambda: find()())  # noqa: PLW0108  finds it anew each time
         self._calls.on_push = self._pushed.put_nowait
         self._following: asyncio.Task[None] | None = None
         self._asking: dict[str, asyncio.Task[None]] = {}
         """Questions that the client was asked, by call."""
+        self._message: str | None = None
+        """The message that is being answered."""
         self._is_cancelled = False
         self.names: list[str] = []
         """Models and agents that answer here."""
@@ -76,7 +76,7 @@ class AcpSession:
         """
         if self._following is not None and not self._following.done():
             return
-        self._locate = await asyncio.to_thread(self._find)
+        await asyncio.to_thread(self._find)
         calls, updates = self._calls, self._updates
         updates.me = (await calls.call("session.whoami", {}))["username"]
         await self.options()
@@ -150,21 +150,21 @@ class AcpSession:
             )
         waiting = self._calls.another()
         try:
-            message = self._updates.answering = await self._send(text, files, references)
+            message = self._message = await self._send(text, files, references)
             if self._is_cancelled:
                 await self.cancel()
             await waiting.call("turn.wait", {"message": message})
             await self._caught_up()
             return self._outcome(message)
         finally:
-            self._updates.answering = None
+            self._message = None
             await waiting.close()
 
     async def cancel(self) -> None:
         """Stop the turn that answers the prompt."""
         self._is_cancelled = True
-        if self._updates.answering is not None:
-            await self._calls.call("turn.interrupt", {"message": self._updates.answering})
+        if self._message is not None:
+            await self._calls.call("turn.interrupt", {"message": self._message})
 
     async def _send(
         self, text: str, files: Sequence[dict[str, Any]], references: Sequence[str]
@@ -215,7 +215,7 @@ class AcpSession:
                 else:
                     await self._take(_event(pushed))
             except AntiphonError as error:
-                if self._updates.answering is None:  # else it is the answer
+                if self._message is None:  # else it is the answer
                     note = f"{error.message} The next message looks for the kernel again."
                     await self._tell([update_agent_message_text(note)])
                 return
@@ -225,6 +225,8 @@ class AcpSession:
         await self._calls.call("session.whoami", {})  # is answered behind every event before it
         told = asyncio.Event()
         self._pushed.put_nowait(told)
+        assert self._following is not None
+        self._following.add_done_callback(lambda _: told.set())
         await told.wait()
 
     async def _take(self, event: dict[str, Any]) -> None:
@@ -236,7 +238,7 @@ class AcpSession:
         await self._tell(self._updates.take(event, time.monotonic(), rendered))
         header = event.get("header", {})
         is_asked = header.get("permission") == CallPermission.ASKED
-        if is_asked and header["status"] == Status.PENDING:
+        if is_asked and header["status"] in (Status.PENDING, Status.RUNNING):
             if header.get("runs_for") == self._updates.me and block not in self._asking:
                 self._asking[block] = self._start(self._ask(block))
         elif header and (task := self._asking.pop(block, None)) is not None:
@@ -254,8 +256,11 @@ class AcpSession:
         answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
             decided = {"block_id": call, "decision": answer.outcome.option_id}
-            with suppress(AntiphonError):  # somebody else was first, which the call says
+            try:
                 await self._calls.call("permission.decide", decided)
+            except AntiphonError as error:
+                if error.code is not ErrorCode.INVALID_TRANSITION:  # else somebody was first
+                    await self._tell([update_agent_message_text(error.message)])
 
     async def _tell(self, updates: Iterable[SessionUpdate]) -> None:
         for one in updates:

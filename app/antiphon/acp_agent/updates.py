@@ -68,8 +68,6 @@ class SessionUpdates:
         """The fields that were told last of each call."""
         self.own: set[str] = set()
         """Messages that the client shows by itself."""
-        self.answering: str | None = None
-        """The one of them that is being answered."""
         self._project = project
         self._open: str | None = None
         """The block whose text is being told."""
@@ -78,6 +76,10 @@ class SessionUpdates:
         self._edited: dict[str, None] = {}
         self._results: dict[str, dict[str, None]] = {}
         """Results by call."""
+        self._speaker: str | None = None
+        """Author of the text that was told last, if it was no message."""
+        self._plan: list[schema.PlanEntry] = []
+        """The plan that was told last."""
         self._due: dict[str, float] = {}
         """Calls with output that grows, and when that is told."""
 
@@ -111,7 +113,9 @@ class SessionUpdates:
             if parent in self.blocks and self.blocks[parent].said:
                 yield from self._files(parent)
         elif steps := _steps(one):
-            yield helpers.update_plan(steps)
+            if steps != self._plan:
+                self._plan = steps
+                yield helpers.update_plan(steps)
         else:
             if edited or was_excluded or (one.end_said and one.rest):
                 one.shown = len(one.text) if one.end_said else one.shown
@@ -154,9 +158,10 @@ class SessionUpdates:
         kind, author = header["kind"], header["username"]
         one.said += text
         one.shown = len(one.text)
-        if block in self.own or (kind == BlockKind.ERROR and header["parent_id"] == self.answering):
-            return  # the client has it already, or gets it as the answer to its request
+        if block in self.own or (header["role"] == Role.SYSTEM and kind == BlockKind.TEXT):
+            return  # the client has it already, or it is for models
         if header["role"] == Role.USER:
+            self._speaker = None
             text = f"{author}: {text}" if is_first and author != self.me else text
             yield _chunk("user_message_chunk", text_block(text), block, header)
             yield from self._files(block)
@@ -164,7 +169,8 @@ class SessionUpdates:
             yield _chunk("agent_thought_chunk", text_block(text), block, header)
         else:
             text = f"Error: {text}" if kind == BlockKind.ERROR and is_first else text
-            text = f"**{author}:** {text}" if is_first and author != self.model else text
+            text = text if author == (self._speaker or self.model) else f"**{author}:** {text}"
+            self._speaker = author
             yield _chunk("agent_message_chunk", text_block(text), block, header)
 
     def _files(self, message: str) -> Iterator[SessionUpdate]:

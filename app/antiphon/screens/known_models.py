@@ -69,9 +69,11 @@ class KnownModels:
 
     @property
     def use(self) -> str:
-        """Return for the header the mode and use of an agent that was at work last, else the use of
-        the default model."""
-        agent = next((one for one in self.agents if one.username == self.latest), None)
+        """Return for the header the mode and use of an agent that was at work last, or has worked
+        where no model answers; else the use of the default model."""
+        is_alone = not self.latest and self.here.default not in self.here.names
+        agents = (one for one in self.agents if one.username == self.latest or is_alone)
+        agent = next((one for one in agents if one.mode or one.tokens), None)
         if agent is None:
             return self.here.use
         use = _use(agent.tokens, agent.window, agent.cost)

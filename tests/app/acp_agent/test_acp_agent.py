@@ -21,6 +21,9 @@ from tests.app.opened import World, Writer, world
 class Opened:
     """A session in an editor."""
 
+    cleo: Writer
+    """The other model."""
+
     def __init__(self, here: World, editor: Editor, session: str) -> None:
         self.here, self.editor, self.session = here, editor, session
 
@@ -44,11 +47,13 @@ class Opened:
 async def zed(tmp_path: Path) -> AsyncIterator[Opened]:
     (tmp_path / ".git").mkdir()
     async with AsyncExitStack() as stack:
-        others = {"cleo": Writer()}
-        here = await stack.enter_async_context(world(tmp_path, asks=True, others=others))
+        cleo = Writer()
+        here = await stack.enter_async_context(world(tmp_path, asks=True, others={"cleo": cleo}))
         editor = await stack.enter_async_context(connected(here))
         made = await editor.agent.new_session(cwd=str(tmp_path), mcp_servers=[])
-        yield Opened(here, editor, made.session_id)
+        one = Opened(here, editor, made.session_id)
+        one.cleo = cleo
+        yield one
 
 
 async def test_answer_is_told_as_it_is_written(zed: Opened) -> None:
@@ -225,6 +230,23 @@ async def test_failure_and_limits_are_stop_reasons_or_errors(zed: Opened) -> Non
     ):
         with pytest.raises(RequestError):
             await wrong
+
+
+async def test_model_that_is_chosen_answers_and_another_one_is_named(zed: Opened) -> None:
+    editor, cleo = zed.editor, zed.cleo
+    for prompt, said in (("@cleo Hello.", "**cleo:** It is I."), ("Hello.", "It is I.")):
+        answered = zed.prompt(prompt)
+        cleo.write("It is I.")
+        cleo.end()
+        assert (await answered).stop_reason == "end_turn"
+        assert editor.said() == said
+        editor.updates = []
+        chosen = await editor.agent.set_config_option(
+            config_id="model", session_id=zed.session, value="cleo"
+        )
+        (option,) = chosen.config_options
+        assert (option.id, option.current_value) == ("model", "cleo")
+        assert [one.value for one in option.options] == ["aria", "cleo"]
 
 
 async def test_kernel_that_goes_away_is_said_and_found_again(zed: Opened) -> None:

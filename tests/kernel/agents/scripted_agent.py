@@ -56,7 +56,8 @@ class ScriptedAgent:
         message: dict[str, Any] = json.loads(line)
         with (FOLDER / "received.jsonl").open("a") as log:
             log.write(line)
-        self.record("client", line)
+        if "method" in message or message["id"] in range(1, self.asked + 1):
+            self.record("client", line)  # else the answer to a raw line
         if message.get("method") == "session/cancel":
             self.is_cancelled = True
         elif "method" not in message:
@@ -89,6 +90,9 @@ class ScriptedAgent:
                 result = {"stopReason": value}
             elif name == "result":
                 result = value
+            elif name == "wrong":  # an answer that the protocol does not have
+                self.write(json.dumps({"jsonrpc": "2.0", "id": number, "result": value}) + "\n")
+                return
             elif name == "refuse":
                 self.send(id=number, error={"code": -32002, "message": value})
                 return

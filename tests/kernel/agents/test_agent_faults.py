@@ -68,14 +68,14 @@ NONSENSE = (
 async def test_what_is_no_message_is_skipped(stage_of: OpenAgent) -> None:
     raw = [{"raw": one} for one in NONSENSE]
     torn = chunk({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "!"}})
-    steps = [*raw, {"say": "Still "}, *raw, {"say": "here"}]
+    steps = [*raw, {"say": "Still \ud83d"}, *raw, {"say": "here"}]
     steps += [{"raw": torn[:40]}, {"until_file": "on"}, {"raw": torn[40:]}]
     stage = await stage_of(initialize=raw, new=raw, prompts=[steps])
     await stage.submit("@bot Go.")
-    await until(lambda: stage.shown()[1:] == [("text", "running", "Still here")])
+    await until(lambda: stage.shown()[1:] == [("text", "running", "Still \ufffdhere")])
     await stage.let("on")
     await stage.runner.wait_idle()
-    assert stage.shown()[1:] == [("text", "done", "Still here!")]
+    assert stage.shown()[1:] == [("text", "done", "Still \ufffdhere!")]
     assert {one.get("code") for one in stage.answers() if one} == {-32601, -32602}
 
 
@@ -116,11 +116,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "bot speaks version 9 of the protocol, and antiphon version 1.",
     ),
     "no answer at all": (
-        {"initialize": [{"result": {"version": "one"}}]},
+        {"initialize": [{"wrong": {"version": "one"}}]},
         "bot has answered what the protocol does not have: InitializeResponse.",
     ),
     "an answer of another kind": (
-        {"prompts": [[{"say": "I"}, {"result": {"stopReason": "tired"}}]]},
+        {"prompts": [[{"say": "I"}, {"wrong": {"stopReason": "tired"}}]]},
         "bot has answered what the protocol does not have: PromptResponse.",
     ),
     "refuses a session": (
@@ -303,6 +303,19 @@ async def test_session_goes_on_after_a_crash(
             assert "amy: @bot Go." in told
         else:
             assert told == "Still there?"
+
+
+async def test_question_that_the_kernel_left_open_is_withdrawn(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        stage = await open_agent(tmp_path, stack, prompts=[[{"request": PERMISSION}]])
+        await stage.submit("@bot Go.")
+        await until(lambda: bool(stage.runner.permissions.waiting))
+        await stack.aclose()
+        stage = await open_agent(tmp_path, stack)
+        await until(lambda: not stage.unfinished())
+        assert (await stage.call("permission.list"))["undecided"] == []
+        stage.script(**OK)
+        assert await stage.ask() == WELL
 
 
 async def test_agent_ends_with_its_context(stage_of: OpenAgent) -> None:

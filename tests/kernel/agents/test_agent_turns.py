@@ -34,6 +34,7 @@ PIXEL = (
 )
 
 EDITED = {"type": "diff", "path": "a.py", "oldText": "one\ntwo\n", "newText": "one\n2\n"}
+PART = {**EDITED, "oldText": "two", "newText": "2"}
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 
 SAID = (
@@ -84,10 +85,19 @@ SAID = (
     pytest.param(
         [
             {"call": {"toolCallId": "c", "title": "Edit", "kind": "edit", "content": [EDITED]}},
-            {"call_update": {"toolCallId": "c", "title": "a.py", "status": "completed"}},
+            {"call_update": {"toolCallId": "c", "title": "a.py", "content": [PART]}},
+            {"call_update": {"toolCallId": "c", "status": "completed"}},
         ],
         [("tool_call", "done", DIFFERENCE), ("tool_result", "done", "")],
-        id="difference",
+        id="difference, and then a part of it",
+    ),
+    pytest.param(
+        [{"call": {"toolCallId": "c", "title": "E", "status": "completed", "content": [PART]}}],
+        [
+            ("tool_call", "done", "--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n-two\n+2\n"),
+            ("tool_result", "done", ""),
+        ],
+        id="difference of parts of lines",
     ),
     pytest.param(
         [
@@ -117,6 +127,17 @@ async def test_what_an_agent_says_becomes_blocks(
     assert await stage.ask() == shown
     author = stage.kernel.members.find(stage.headers()[-1].author)
     assert (author.username, author.kind) == ("bot", PrincipalKind.AGENT)
+
+
+async def test_call_that_writes_much_is_kept_in_part(stage_of: OpenAgent) -> None:
+    much = "line\n" * 300_000
+    change = {"type": "diff", "path": "a.py", "newText": much}
+    call = {"toolCallId": "c", "title": "Write", "kind": "edit", "rawInput": {"content": much}}
+    said = {**call, "content": [change, text(much)], "status": "completed"}
+    stage = await stage_of(prompts=[[{"call": said}]])
+    (_, _, shown), (_, _, result) = await stage.ask()
+    assert stage.of_kind(BlockKind.TOOL_CALL)[0].input == "{}"
+    assert len(shown) < 210_000 and len(result) < 210_000
 
 
 async def test_call_says_its_kind_and_where_it_is(stage_of: OpenAgent) -> None:

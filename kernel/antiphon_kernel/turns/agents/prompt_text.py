@@ -46,7 +46,7 @@ _SHARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The part of a context that an agent has seen."""
+    """Part of a context that an agent has seen."""
 
     version: int = 0
     """Version of the context; 0 if it has seen nothing of it."""
