@@ -1,4 +1,4 @@
-"""What is kept of results: every kind of content, and what is not kept."""
+"""Results of servers: every kind of content that is kept, and that is named only."""
 
 from __future__ import annotations
 
