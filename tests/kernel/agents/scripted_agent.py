@@ -84,12 +84,15 @@ class ScriptedAgent:
                 steps = [{"refuse": "There is no such session."}]
         elif method == "session/prompt":
             steps = steps.pop(0) if len(steps) > 1 else steps[0]
+        after: list[dict[str, Any]] = []
         for step in steps:
             ((name, value),) = step.items()
             if name == "stop":
                 result = {"stopReason": value}
             elif name == "result":
                 result = value
+            elif name == "after":
+                after = value
             elif name == "wrong":  # an answer that the protocol does not have
                 self.write(json.dumps({"jsonrpc": "2.0", "id": number, "result": value}) + "\n")
                 return
@@ -99,6 +102,9 @@ class ScriptedAgent:
             else:
                 getattr(self, f"do_{name}")(value)
         self.send(id=number, result=result)
+        for step in after:
+            ((name, value),) = step.items()
+            getattr(self, f"do_{name}")(value)
 
     # Steps
 

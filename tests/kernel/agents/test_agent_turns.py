@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.agents.agent_stage import OpenAgent, open_agent
 from tests.waiting import until
@@ -316,6 +317,8 @@ async def test_agent_works_for_owners_only(stage_of: OpenAgent) -> None:
         "Not answered: this is a message of bo, an editor, and only an owner has agents work here:"
         " ask the owner to ask bot."
     )
+    with pytest.raises(AntiphonError, match="You are an editor, and bot is an agent"):
+        await stage.kernel.call(bo, "context.model", {"model": "bot"})
     assert stage.pids() == []
 
 

@@ -115,17 +115,21 @@ class McpEndpoint:
             if self._service is None:
                 try:
                     # It takes a second or so, in which people go on typing.
-                    service = await asyncio.to_thread(import_module, _SERVICE)
+                    service, server = await asyncio.to_thread(self._make)
                 except ModuleNotFoundError as error:
                     said = f"This kernel serves no MCP ({error}): run  {_INSTALL}  where it runs."
                     raise AntiphonError(ErrorCode.UNKNOWN_TOOL, said) from error
-                make = self.make_server or service.make_server
-                manager = service.SessionManager(make(self._kernel, self.clients), self._limits)
+                manager = service.SessionManager(server, self._limits)
                 started = asyncio.Event()
                 self._serving = asyncio.create_task(self._run(manager, started), name="MCP")
                 await started.wait()
                 self._service = service, manager
             return self._service
+
+    def _make(self) -> tuple[ModuleType, Server[Any]]:
+        service = import_module(_SERVICE)
+        make = self.make_server or service.make_server
+        return service, make(self._kernel, self.clients)
 
     async def _run(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
         try:

@@ -241,6 +241,8 @@ class McpTools:
             one.name: (one, one.tool if isinstance(one.tool, Tool) else registry[one.tool])
             for one in _OFFERS
         }
+        for _, known in self._offered.values():  # made once, which takes a while
+            described_schema(known.params), described_schema(known.result)
 
     @cached_property
     def listed(self) -> list[types.Tool]:

@@ -83,7 +83,7 @@ class AgentSession:
                 prompt = connection.agent.prompt(session_id=self._id, prompt=list(parts))
                 response = await self._response(connection, played, prompt)
                 await self._look()
-                await played.updates.end(response.stop_reason, response.usage)
+                await played.end(response)
             finally:
                 self._played = None
                 await run_uninterrupted(played.close())
