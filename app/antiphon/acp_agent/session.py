@@ -136,9 +136,9 @@ class AcpSession:
         Raises:
             AntiphonError: if there is no model, the message is not taken, or the turn has failed.
         """
+        self._is_cancelled = False
         text, files, references = _read_prompt(prompt, self._project)
         await self.open()
-        self._is_cancelled = False
         await self.options()
         if not self.names:
             listed = await self._calls.call("model.list", {"published": False})
