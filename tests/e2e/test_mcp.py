@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Implementation, TextContent
@@ -57,11 +56,14 @@ def test_lines_are_answered_with_lines_until_the_input_ends(machine: Machine) ->
     assert refused.stdout == ""
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-def test_client_goes_on_with_the_next_kernel(machine: Machine, era: str) -> None:
+def test_clients_of_both_eras_go_on_with_the_next_kernel(machine: Machine) -> None:
     server = StdioServerParameters(
         command=ANTIPHON, args=["mcp"], env=machine.env, cwd=machine.project
     )
+
+    def client(era: str, name: str) -> Client:
+        info = Implementation(name=name, version="1")
+        return Client(stdio_client(server), mode=era, client_info=info)
 
     async def write(client: Client, text: str) -> str:
         said = {"context": "default", "content": text}
@@ -71,14 +73,14 @@ def test_client_goes_on_with_the_next_kernel(machine: Machine, era: str) -> None
         return content.text
 
     async def play() -> None:
-        info = Implementation(name="codex", version="1")
-        async with Client(stdio_client(server), mode=era, client_info=info) as client:
-            assert "default.codex.1" in await write(client, "One.")
+        async with client("legacy", "codex") as codex, client("2026-07-28", "goose") as goose:
+            for one, name in ((codex, "codex"), (goose, "goose")):
+                assert f"default.{name}.1" in await write(one, "One.")
             await asyncio.to_thread(machine.end_kernel)
-            assert "default.codex.2" in await write(client, "Two.")
-            assert "default.codex.3" in await write(client, "Three." * 500_000)
-            long = await client.call_tool("read_block", {"block_id": "default.codex.3"})
-            assert len(str(long.structured_content)) > 3_000_000
+            for one, name in ((codex, "codex"), (goose, "goose")):
+                assert f"default.{name}.2" in await write(one, "Two." * 500_000)
+                long = await one.call_tool("read_block", {"block_id": f"default.{name}.2"})
+                assert len(str(long.structured_content)) > 2_000_000
 
     asyncio.run(play())
 

@@ -238,7 +238,7 @@ class AcpSession:
         await self._tell(self._updates.take(event, time.monotonic(), rendered))
         header = event.get("header", {})
         is_asked = header.get("permission") == CallPermission.ASKED
-        if is_asked and header["status"] == Status.PENDING:
+        if is_asked and header["status"] in (Status.PENDING, Status.RUNNING):
             if header.get("runs_for") == self._updates.me and block not in self._asking:
                 self._asking[block] = self._start(self._ask(block))
         elif header and (task := self._asking.pop(block, None)) is not None:

@@ -17,7 +17,7 @@ from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.cli.launcher import chosen_data
 from antiphon.locations import data_folder, project_root
-from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
+from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT, MCP_FILE
 from antiphon_kernel.types.quoting import count_of
 
 _PIECE: Final = 65_536
@@ -202,11 +202,12 @@ def trust(folder: Path | None, yes: bool) -> None:
     """Say what a data folder holds that somebody else has made, and open it from now on.
 
     A folder that came with a clone or an archive, was shared or moved, may name people and tokens
-    that you do not know. DIR is a project or a data folder.  [default: this project's]
+    that you do not know; what a project's config.toml and .mcp.json name is run and called.
+    DIR is a project or a data folder.  [default: this project's]
 
     Exit codes: 0 it is trusted, 1 it is not, 2 nobody can be asked, 5 others may write in it.
     """
-    if folder is not None and (folder / DATA_FOLDER).exists():
+    if folder is not None and any((folder / one).exists() for one in (DATA_FOLDER, MCP_FILE)):
         folder = data_folder(folder)
     _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
 

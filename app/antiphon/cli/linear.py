@@ -18,7 +18,7 @@ from antiphon.cli.tail import Tail, beyond_last, skipped_words
 from antiphon.completion import parse_command
 from antiphon.followed_block import is_draft, list_blocks
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.types.block_metadata import QUESTION, is_asked
+from antiphon_kernel.types.block_metadata import CHOICES, QUESTION, is_asked
 from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names
@@ -175,7 +175,7 @@ class LinearSession:
                 f" `antiphon call elicitation.answer` with block_id {block} answers."
             )
         waits = header.get("permission") == CallPermission.ASKED
-        if not waits or header["status"] != Status.PENDING:
+        if not waits or header["status"] not in (Status.PENDING, Status.RUNNING):
             if block in self._asked:
                 self._asked.remove(block)
             return
@@ -183,9 +183,14 @@ class LinearSession:
             return
         self._asked.append(block)
         said = json.dumps(header.get("input", {}), ensure_ascii=False)
+        choices, answers = header.get("metadata", {}).get(CHOICES), "/once, /always or /no REASON"
+        if choices is not None:
+            words = {"no": "no", **choices}
+            answers = ", ".join(
+                f"/{one} ({words[one]})" for one in ("once", "always", "no") if one in words
+            )
         await self._tail.say(
-            f"Asked: may {header.get('tool_name', 'a tool')} run with {said}? /once, /always or"
-            " /no REASON."
+            f"Asked: may {header.get('tool_name', 'a tool')} run with {said}? {answers}."
         )
         if self._ended:
             await self._decide("no", NOBODY_THERE)

@@ -37,12 +37,12 @@ class ModelsHere:
         """Return its use for the header: `12k/200k tokens · $0.03`; empty if no window is known."""
         if self.window is None:
             return ""
-        return _use(self.tokens, self.window, f"${self.cost:.2f}" if self.cost else "")
+        share = f"{_count(self.tokens)}/{_count(self.window)} tokens"
+        return f"{share} · ${self.cost:.2f}" if self.cost else share
 
 
-def _use(tokens: int, window: int, cost: str) -> str:
-    share = f"{_count(tokens)}/{_count(window)} tokens" if window else ""
-    return " · ".join(filter(None, (share, cost)))
+_WITH_COST: Final = 100
+"""Columns from which on the cost of an agent is shown: its mode matters more."""
 
 
 def _count(tokens: int) -> str:
@@ -67,15 +67,17 @@ class KnownModels:
         """One line for who has written a message that no model answers."""
         self.changed = Signal[()]()
 
-    @property
-    def use(self) -> str:
-        """Return for the header the mode and use of an agent that was at work last, else the use of
-        the default model."""
-        agent = next((one for one in self.agents if one.username == self.latest), None)
+    def use(self, width: int) -> str:
+        """Return for a header the mode and use of an agent that was at work last, or has worked
+        where no model answers; else the use of the default model."""
+        is_alone = not self.latest and self.here.default not in self.here.names
+        agents = (one for one in self.agents if one.username == self.latest or is_alone)
+        agent = next((one for one in agents if one.mode or one.tokens), None)
         if agent is None:
             return self.here.use
-        use = _use(agent.tokens, agent.window, agent.cost)
-        return " · ".join(filter(None, (agent.mode, use)))
+        share = f"{_count(agent.tokens)}/{_count(agent.window)}" if agent.window else ""
+        cost = agent.cost if width >= _WITH_COST else ""
+        return " · ".join(filter(None, (agent.mode, share, cost)))
 
     async def fetch(self) -> None:
         """Ask who answers here and what they use; say what to do if there is nobody."""

@@ -21,4 +21,4 @@ from antiphon_kernel.config.model_discovery import (
     with_known_limits,
 )
 from antiphon_kernel.config.project_instructions import read_project_instructions
-from antiphon_kernel.config.project_servers import MCP_FILE, ProjectServer, project_servers
+from antiphon_kernel.config.project_servers import ProjectServer, project_servers

@@ -26,7 +26,7 @@ from antiphon_kernel.config.api_keys import (
     key_of,
     read_key_file,
 )
-from antiphon_kernel.config.project_servers import MCP_FILE, project_servers
+from antiphon_kernel.config.project_servers import project_servers
 from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
@@ -40,7 +40,7 @@ from antiphon_kernel.text.toml_lines import (
     TomlFile,
     parse_toml,
 )
-from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
+from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, MCP_FILE
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
@@ -309,7 +309,8 @@ class _ConfigParts:
     agents: dict[str, tuple[AgentConfig, PermissionPolicy | None]] = field(default_factory=dict)
     agents_at: dict[str, tuple[str, int | None]] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
-    default_at: tuple[str, int | None] = ("", None)
+    default_at: tuple[str, int | None, str | None] = ("", None, None)
+    """File and line of the default model, and how the owner comes to trust the file."""
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
     discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
     files: FilesTable = field(default_factory=FilesTable)
@@ -376,10 +377,14 @@ _DEFAULT_MODELS: Final = (
 
 def _configuration(found: _ConfigParts) -> KernelConfig:
     default = found.context.get("default_model")
-    if default is not None and default not in found.models and is_name(default):
+    place, line, advice = found.default_at
+    if default in found.agents and default not in found.models and advice is not None:
+        message = f"[context] default_model: to let an agent answer takes your trust: {advice}."
+        found.problems.append(ConfigProblem(place, message, line))
+        del found.context["default_model"]
+    elif default is not None and default not in {*found.models, *found.agents}:
         # A local server may still turn out to have it.
-        place, line = found.default_at
-        if not found.discovery.local_ports:
+        if not found.discovery.local_ports and is_name(default):
             known = did_you_mean(default, found.models)
             message = f"[context] default_model: there is no model {quote(default)}.{known}"
             found.problems.append(ConfigProblem(place, message, line))
@@ -673,7 +678,7 @@ class _FileReader:
                     self._report_untrusted(f"[context] {name}", "context", name)
                 if "default_model" in given:
                     line = self._toml.line_of("context", "default_model")
-                    found.default_at = str(self._path), line
+                    found.default_at = str(self._path), line, self._advice
                 found.context |= given
             case PermissionsTable():
                 found.permissions = _rules(table).over(found.permissions)

@@ -13,8 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.text.toml_lines import MAX_BYTES
 
-MCP_FILE: Final = ".mcp.json"
-
 _MOST: Final = 100
 """Servers of one file that are looked at."""
 

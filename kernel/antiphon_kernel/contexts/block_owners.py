@@ -221,8 +221,10 @@ class BlockOwners:
         """Let a turn that has changed a file be present there until it ends; so for a program."""
         actor, key = applied.actor, (context.id, applied.actor.session)
         is_turn = actor.via == VIA_TURN and context.row.kind is ContextKind.FILE
+        if not is_turn and actor.via != VIA_MCP:
+            return
         is_edit = any(change.texts or change.added for change in applied.changes)
-        if (is_turn or actor.via == VIA_MCP) and is_edit and key not in self._editors:
+        if is_edit and key not in self._editors:
             activity = Activity.STREAMING if is_turn else Activity.IDLE
             self._editors[key] = EditorPresence(context, actor, self._new_client(), activity)
             self._editors[key].follow(applied)

@@ -28,7 +28,7 @@ from antiphon_kernel.client.trust import (
     trust_file,
 )
 from antiphon_kernel.client.usage import CommandGroup, data_option
-from antiphon_kernel.config import MCP_FILE, ProjectServer, project_servers, read_untrusted
+from antiphon_kernel.config import ProjectServer, project_servers, read_untrusted
 from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
 from antiphon_kernel.daemon.run import DaemonSettings, DataFolderInUse, hold_folder, run_kernel
 from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
@@ -38,7 +38,13 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
-from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
+from antiphon_kernel.types.constants import (
+    CONFIG_FILE,
+    DATA_FOLDER,
+    DEFAULT_CONTEXT,
+    MCP_FILE,
+    ExitCode,
+)
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of, quote
 

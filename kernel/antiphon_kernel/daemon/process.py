@@ -50,7 +50,7 @@ def log_to(path: Path, *, echo: bool) -> None:
     """
     root = logging.getLogger()
     root.setLevel(logging.INFO)
-    for library in ("uvicorn", "watchfiles"):
+    for library in ("uvicorn", "watchfiles", "mcp"):
         logging.getLogger(library).setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [
         _PrivateFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")

@@ -16,8 +16,9 @@ from mcp.client import Client, ClientRequestContext, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from mcp_types import (
+    URL_ELICITATION_REQUIRED,
     CallToolResult,
     ElicitRequestFormParams,
     ElicitRequestParams,
@@ -122,6 +123,13 @@ class Connection:
         token = _asking.set(ask)
         try:
             return await self.client.call_tool(tool, arguments, progress_callback=progress)
+        except MCPError as error:
+            if error.code != URL_ELICITATION_REQUIRED:
+                raise
+            for one in UrlElicitationRequiredError.from_error(error.error).elicitations:
+                if (await ask(self._asked(one))).action != "accept":
+                    raise
+            return await self.client.call_tool(tool, arguments, progress_callback=progress)
         finally:
             _asking.reset(token)
             self._running.remove(ask)
@@ -132,12 +140,13 @@ class Connection:
         ask = _asking.get() or (self._running[-1] if self._running else None)
         if ask is None:
             return ElicitResult(action="cancel")
-        if isinstance(params, ElicitRequestFormParams):
-            asked = Elicitation(self.config.name, params.message, dict(params.requested_schema))
-        else:
-            asked = Elicitation(self.config.name, params.message, url=params.url)
-        answer = await ask(asked)
+        answer = await ask(self._asked(params))
         return ElicitResult(action=answer.action, content=answer.content)
+
+    def _asked(self, params: ElicitRequestParams) -> Elicitation:
+        if isinstance(params, ElicitRequestFormParams):
+            return Elicitation(self.config.name, params.message, dict(params.requested_schema))
+        return Elicitation(self.config.name, params.message, url=params.url)
 
     async def _roots(self, context: ClientRequestContext) -> ListRootsResult | ErrorData:
         uri = self.project.resolve().as_uri()

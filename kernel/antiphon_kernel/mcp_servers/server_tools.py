@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.mcp_servers.json_schema import check_schema
@@ -87,7 +87,5 @@ def with_own_names(tools: Iterable[McpTool]) -> list[McpTool]:
         while name in named:
             ending = f"_{number}"
             name, number = one.name[: _NAME_LENGTH - len(ending)] + ending, number + 1
-        named[name] = McpTool(
-            one.server, one.tool, name, one.description, one.parameters, one.digest
-        )
+        named[name] = replace(one, name=name)
     return list(named.values())

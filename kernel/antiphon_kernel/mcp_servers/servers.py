@@ -131,7 +131,7 @@ class McpServer:
             return await connection.call(tool.tool, arguments, progress, ask)
         except Exception as error:
             said = _said(error)
-            if "Connection closed" in said or "Session terminated" in said:
+            if _is_end(said):
                 self._stop(said)
                 if self._task is not None:  # it knows more
                     await asyncio.wait({self._task}, timeout=_LAST_WORDS)
@@ -176,7 +176,7 @@ class McpServer:
         except ModuleNotFoundError:
             self.problem = "the library for it is not installed: pip install 'antiphon[agents]'"
         except Exception as error:  # noqa: BLE001  the problem is reported
-            if isinstance(error, BaseExceptionGroup) or not self._ended.is_set():
+            if not self._ended.is_set() or not _is_end(_said(error)):
                 self.problem = _said(error)
         finally:
             if log is not None and log.last and self.problem:
@@ -251,6 +251,11 @@ class McpServers:
 
 def _is_wanted(server: McpServer, names: Iterable[str] | None) -> bool:
     return names is None or any(one.startswith(f"{server.config.name}__") for one in names)
+
+
+def _is_end(said: str) -> bool:
+    """Return whether an error says no more than that the connection has ended."""
+    return "Connection closed" in said or "Session terminated" in said
 
 
 def _said(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -123,8 +123,6 @@ async def _write(
 ) -> None:
     async for one in messages:
         data = one.message.model_dump_json(by_alias=True, exclude_unset=True)
-        try:
+        with suppress(OSError):  # the end of its output says so
             target.write(data.encode() + b"\n")
             await target.drain()
-        except OSError:
-            return  # the end of its output says so

@@ -48,7 +48,7 @@ def read_result(result: CallToolResult, most_files: int, most_bytes: int) -> Too
 
     def take(data: str, stated: str | None, about: str) -> None:
         try:
-            content = b64decode(data)
+            content = b64decode(data, validate=True)
         except ValueError:
             lines.append(f"[{about}: not base64]")
             return

@@ -216,7 +216,7 @@ class PermissionDesk:
         context = await self._kernel.context(stored.context)
         await run_uninterrupted(self._forget(context, stored))
         call, document = stored.call, context.document
-        if call in document and document.header(call).status == Status.PENDING:
+        if call in document and not Status(document.header(call).status).terminal:
             fields = {"block_id": stored.call, "status": Status.ERROR, "stop_reason": INTERRUPTED}
             await self._kernel.call(self._kernel.system, "block.status", fields)
 

@@ -249,11 +249,11 @@ class TurnRunner:
         presence: WriterPresence,
         asker: Asker,
     ) -> None:
+        presence.write_in(None)
         session = await self.agents.session(writer.context, name)
         desk, read = self.permissions, session.files_read
         turn = AgentTurn(writer, presence, prompt, asker, desk, self._settings, read=read)
         work.turn = turn
-        presence.write_in(None)
         try:
             # Its process has the rights of the kernel's own user.
             await asker.run(Permission.OWN, partial(session.play, turn))

@@ -267,7 +267,14 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     """Choose the model that answers messages which name none, for everybody in a context."""
     context = await call.context(params.context, is_partial=True)
     runner, named = runner_of(call.kernel), params.model
-    if named is not None and not runner.is_agent(named):
+    if named is not None and runner.is_agent(named):
+        if not call.role.may(Permission.OWN):
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"You are {call.role.described()}, and {named} is an agent, which works on the"
+                " owner's machine: ask an owner to choose it.",
+            )
+    elif named is not None:
         runner.models.check_known(named)
     if named is not None and named != context.document.default_model:
         # A value that is left out would not be known to be replaced.

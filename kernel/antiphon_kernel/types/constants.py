@@ -14,6 +14,9 @@ DEMO_PROJECT: Final = "demo"
 CONFIG_FILE: Final = "config.toml"
 """Configuration: in the data folder of a project, and in the user's configuration folder."""
 
+MCP_FILE: Final = ".mcp.json"
+"""In a project: the MCP servers that it names, as other programs read it."""
+
 LOG_FILE: Final = "kernel.log"
 """In the data folder: what the kernel reports about itself."""
 

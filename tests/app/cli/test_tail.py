@@ -18,6 +18,11 @@ from antiphon.cli.linear import LinearSession
 from antiphon.cli.tail import REST_SECONDS, Transcript, changed_lines
 from antiphon.options import AppOptions
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.turns.asker import Asker
+from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.permission import PermissionRequest
+from antiphon_kernel.types.enums import BlockKind, CallPermission, PrincipalKind
+from antiphon_kernel.types.roles import Permission
 from tests.app.opened import World, world
 from tests.waiting import until
 
@@ -286,6 +291,25 @@ async def test_linear_session_asks_about_a_call_and_lets_it_run(
     pipes.type("/once")
     await pipes.sees("\n42\n")
     asking.aria.end()
+
+
+async def test_linear_session_says_what_an_agent_offers(asking: World, pipes: Pipes) -> None:
+    kernel, context = asking.kernel, await asking.context()
+    actor = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    about: dict[str, Any] = {"tool_name": "Search", "choices": {"once": "Yes"}}
+    call = await BlockWriter(kernel, context, actor).create(
+        BlockKind.TOOL_CALL, await asking.cell("Go."), "x", status="pending", **about
+    )
+    asker = Asker(kernel, asking.me, Permission.OWN)
+    request = PermissionRequest(
+        *(context, call, actor.principal.id, "search", {}, asker),
+        choices={CallPermission.ONCE, CallPermission.DENIED},
+    )
+    deciding = asyncio.create_task(asking.turns.permissions.decide(request))
+    await pipes.sees("Asked: may Search run with {}? /once (Yes), /no (no).")
+    pipes.type("/once")
+    assert await deciding is None
+    asker.close()
 
 
 async def test_linear_session_whose_input_has_ended_allows_no_call_and_ends(

@@ -56,7 +56,8 @@ class ScriptedAgent:
         message: dict[str, Any] = json.loads(line)
         with (FOLDER / "received.jsonl").open("a") as log:
             log.write(line)
-        self.record("client", line)
+        if "method" in message or message["id"] in range(1, self.asked + 1):
+            self.record("client", line)  # else the answer to a raw line
         if message.get("method") == "session/cancel":
             self.is_cancelled = True
         elif "method" not in message:
@@ -83,18 +84,27 @@ class ScriptedAgent:
                 steps = [{"refuse": "There is no such session."}]
         elif method == "session/prompt":
             steps = steps.pop(0) if len(steps) > 1 else steps[0]
+        after: list[dict[str, Any]] = []
         for step in steps:
             ((name, value),) = step.items()
             if name == "stop":
                 result = {"stopReason": value}
             elif name == "result":
                 result = value
+            elif name == "after":
+                after = value
+            elif name == "wrong":  # an answer that the protocol does not have
+                self.write(json.dumps({"jsonrpc": "2.0", "id": number, "result": value}) + "\n")
+                return
             elif name == "refuse":
                 self.send(id=number, error={"code": -32002, "message": value})
                 return
             else:
                 getattr(self, f"do_{name}")(value)
         self.send(id=number, result=result)
+        for step in after:
+            ((name, value),) = step.items()
+            getattr(self, f"do_{name}")(value)
 
     # Steps
 

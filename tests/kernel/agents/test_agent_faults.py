@@ -68,14 +68,14 @@ NONSENSE = (
 async def test_what_is_no_message_is_skipped(stage_of: OpenAgent) -> None:
     raw = [{"raw": one} for one in NONSENSE]
     torn = chunk({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "!"}})
-    steps = [*raw, {"say": "Still "}, *raw, {"say": "here"}]
+    steps = [*raw, {"say": "Still \ud83d"}, *raw, {"say": "here"}]
     steps += [{"raw": torn[:40]}, {"until_file": "on"}, {"raw": torn[40:]}]
     stage = await stage_of(initialize=raw, new=raw, prompts=[steps])
     await stage.submit("@bot Go.")
-    await until(lambda: stage.shown()[1:] == [("text", "running", "Still here")])
+    await until(lambda: stage.shown()[1:] == [("text", "running", "Still \ufffdhere")])
     await stage.let("on")
     await stage.runner.wait_idle()
-    assert stage.shown()[1:] == [("text", "done", "Still here!")]
+    assert stage.shown()[1:] == [("text", "done", "Still \ufffdhere!")]
     assert {one.get("code") for one in stage.answers() if one} == {-32601, -32602}
 
 
@@ -116,11 +116,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "bot speaks version 9 of the protocol, and antiphon version 1.",
     ),
     "no answer at all": (
-        {"initialize": [{"result": {"version": "one"}}]},
+        {"initialize": [{"wrong": {"version": "one"}}]},
         "bot has answered what the protocol does not have: InitializeResponse.",
     ),
     "an answer of another kind": (
-        {"prompts": [[{"say": "I"}, {"result": {"stopReason": "tired"}}]]},
+        {"prompts": [[{"say": "I"}, {"wrong": {"stopReason": "tired"}}]]},
         "bot has answered what the protocol does not have: PromptResponse.",
     ),
     "refuses a session": (
@@ -253,6 +253,18 @@ async def test_requests_outside_of_a_turn_are_refused(stage_of: OpenAgent) -> No
     assert stage.answers()[0]["message"] == "No turn runs in this session, or it is being stopped."
 
 
+async def test_what_comes_behind_the_end_of_a_turn_is_left_nowhere(stage_of: OpenAgent) -> None:
+    late = [{"say": "late"}, {"call": {"toolCallId": "l", "title": "Late"}}, {"ask": PERMISSION}]
+    stage = await stage_of(prompts=[[{"say": "W"}, {"after": late}], *OK["prompts"]])
+    said = await stage.ask()
+    # What is read together with the end belongs to the turn.
+    assert said[0] in [("text", "done", "W"), ("text", "done", "Wlate")]
+    await until(lambda: bool(stage.answers()))
+    assert await stage.ask() == WELL
+    assert not stage.unfinished()
+    assert stage.answers() == [CANCELLED]
+
+
 async def test_block_that_somebody_ends_ends_the_turn(stage_of: OpenAgent) -> None:
     steps = [{"say": "W"}, {"until_file": "on"}, {"say": "late"}, {"until_cancelled": 1}]
     stage = await stage_of(prompts=[[*steps, {"stop": "cancelled"}], *OK["prompts"]])
@@ -305,11 +317,43 @@ async def test_session_goes_on_after_a_crash(
             assert told == "Still there?"
 
 
+async def test_question_that_the_kernel_left_open_is_withdrawn(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        stage = await open_agent(tmp_path, stack, prompts=[[{"request": PERMISSION}]])
+        await stage.submit("@bot Go.")
+        await until(lambda: bool(stage.runner.permissions.waiting))
+        await stack.aclose()
+        stage = await open_agent(tmp_path, stack)
+        await until(lambda: not stage.unfinished())
+        assert (await stage.call("permission.list"))["undecided"] == []
+        stage.script(**OK)
+        assert await stage.ask() == WELL
+
+
 async def test_agent_ends_with_its_context(stage_of: OpenAgent) -> None:
     stage = await stage_of(**OK)
     await stage.ask()
     stage.kernel.closed.notify(stage.context)  # as if nobody had used it for long
     await until(lambda: all(map(has_ended, stage.pids())))
+
+
+async def test_draft_that_was_sent_meanwhile_is_told_after_a_restart(tmp_path: Path) -> None:
+    steps: dict[str, Any] = {"capabilities": {"loadSession": True}}
+    steps["prompts"] = [[{"say": "Yes."}]]
+    async with AsyncExitStack() as stack:
+        stage = await open_agent(tmp_path, stack, **steps)
+        draft = await stage.draft("To nobody.")
+        await stage.ask("One.")
+        await stage.call("block.status", block_id=draft, status="done")
+        await stack.aclose()
+        stage = await open_agent(tmp_path, stack)
+        await stage.ask("Two.")
+        assert stage.prompts()[-1].split("\n\n") == [
+            "Since you have last looked:",
+            "amy: To nobody.",
+            "The message to you:",
+            "Two.",
+        ]
 
 
 async def test_session_that_the_agent_has_lost_begins_anew(stage_of: OpenAgent) -> None:

@@ -94,3 +94,23 @@ async def test_stopping_the_turn_withdraws_its_question(tmp_path: Path) -> None:
         header = stage.context.document.header(block)
         assert (header.permission, header.stopped_by) == ("withdrawn", "amy")
         assert stage.answers() == [{"outcome": {"outcome": "cancelled"}}]
+
+
+async def test_restart_of_the_kernel_ends_what_was_asked(tmp_path: Path) -> None:
+    call = {"toolCallId": "t1", "title": "Delete it", "kind": "delete", "status": "in_progress"}
+    options = [{"optionId": "o", "name": "Yes", "kind": "allow_once"}]
+    asked = {"toolCall": {"toolCallId": "t1"}, "options": options}
+    steps = [{"call": call}, request("session/request_permission", **asked)]
+    async with AsyncExitStack() as stack:
+        stage = await open_agent(tmp_path / "agent", stack, prompts=[steps])
+        await stage.submit("@bot Go.")
+        waiting = stage.runner.permissions.waiting
+        await until(lambda: bool(waiting))
+        (block,) = waiting
+        assert stage.context.document.header(block).status == "running"
+    async with AsyncExitStack() as stack:
+        stage = await open_agent(tmp_path / "agent", stack)
+        await until(lambda: not stage.kernel.tool_permissions.undecided)
+        document = stage.context.document
+        await until(lambda: document.header(block).status == "error")
+        assert document.header(block).permission == "withdrawn"

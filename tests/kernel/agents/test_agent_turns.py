@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.agents.agent_stage import OpenAgent, open_agent
 from tests.waiting import until
@@ -127,6 +128,17 @@ async def test_what_an_agent_says_becomes_blocks(
     assert await stage.ask() == shown
     author = stage.kernel.members.find(stage.headers()[-1].author)
     assert (author.username, author.kind) == ("bot", PrincipalKind.AGENT)
+
+
+async def test_call_that_writes_much_is_kept_in_part(stage_of: OpenAgent) -> None:
+    much = "line\n" * 300_000
+    change = {"type": "diff", "path": "a.py", "newText": much}
+    call = {"toolCallId": "c", "title": "Write", "kind": "edit", "rawInput": {"content": much}}
+    said = {**call, "content": [change, text(much)], "status": "completed"}
+    stage = await stage_of(prompts=[[{"call": said}]])
+    (_, _, shown), (_, _, result) = await stage.ask()
+    assert stage.of_kind(BlockKind.TOOL_CALL)[0].input == "{}"
+    assert len(shown) < 210_000 and len(result) < 210_000
 
 
 async def test_call_says_its_kind_and_where_it_is(stage_of: OpenAgent) -> None:
@@ -305,6 +317,8 @@ async def test_agent_works_for_owners_only(stage_of: OpenAgent) -> None:
         "Not answered: this is a message of bo, an editor, and only an owner has agents work here:"
         " ask the owner to ask bot."
     )
+    with pytest.raises(AntiphonError, match="You are an editor, and bot is an agent"):
+        await stage.kernel.call(bo, "context.model", {"model": "bot"})
     assert stage.pids() == []
 
 

@@ -75,6 +75,21 @@ def test_reports_an_agent_that_is_wrong_and_goes_on(
     assert "claude" in names(config)
 
 
+def test_agent_answers_by_default_only_where_the_file_that_says_so_is_trusted(
+    files: ConfigFiles,
+) -> None:
+    default = '[context]\ndefault_model = "mine"'
+    config = files.read(CONFIGURED, default)
+    assert config.context.default_model is None
+    ((line, message),) = problems(config)
+    assert line == 2
+    assert "to let an agent answer takes your trust: `antiphon trust " in message
+    trusted = files.read(trusted=True)
+    assert (trusted.context.default_model, problems(trusted)) == ("mine", [])
+    own = files.read(f"{CONFIGURED}\n{default}\n[discovery]\nlocal_ports = []", "")
+    assert (own.context.default_model, problems(own)) == ("mine", [])
+
+
 def test_finds_known_agents_on_path_but_none_that_came_with_the_project(
     files: ConfigFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

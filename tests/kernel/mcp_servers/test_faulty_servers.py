@@ -79,6 +79,8 @@ async def test_fault_is_a_result_and_the_next_call_works(
     result = await stage.run(f"bad__{tool}")
     assert re.match(said, result), result
     assert stage.last_call().is_error
+    if tool == "die":
+        assert (stage.kernel.data / "mcp-bad.log").read_text() == "I cannot go on.\n"
     assert await stage.run("bad__echo", text="again") == "again"
 
 

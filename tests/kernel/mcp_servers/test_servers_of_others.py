@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from antiphon_kernel.mcp_servers import McpServerConfig
+from antiphon_kernel.turns.prompt_reading import instruction_tokens
 from antiphon_kernel.types.enums import BlockKind
 from tests.kernel.mcp_servers.served_stage import ServedStage
 from tests.programs import program
@@ -96,12 +97,16 @@ async def test_form_is_answered(stage: ServedStage) -> None:
     assert "Name: amy" in stage.results()[-1]
 
 
-async def test_address_is_shown_and_asked_about(stage: ServedStage) -> None:
-    await stage.begin("every__trigger-url-elicitation", url="https://example.org/pay")
+@pytest.mark.parametrize("by_error", [False, True])
+async def test_address_is_shown_and_asked_about(stage: ServedStage, by_error: bool) -> None:
+    arguments = {"url": "https://example.org/pay", "errorPath": by_error}
+    await stage.begin("every__trigger-url-elicitation", **arguments)
     block = await stage.asked()
-    asked = stage.last_call().metadata["question"]
-    assert asked["url"] == "https://example.org/pay"
+    url = "https://modelcontextprotocol.io" if by_error else "https://example.org/pay"
+    assert stage.last_call().metadata["question"]["url"] == url
     await stage.call("elicitation.answer", block_id=block, action="accept")
+    if by_error:
+        await stage.call("elicitation.answer", block_id=await stage.asked(), action="accept")
     await stage.runner.wait_idle()
     assert "User completed the URL" in stage.results()[-1]
 
@@ -109,3 +114,5 @@ async def test_address_is_shown_and_asked_about(stage: ServedStage) -> None:
 async def test_list_that_grew_after_the_start_is_told(stage: ServedStage) -> None:
     await stage.run("every__echo", message="x")
     assert "every__trigger-elicitation-request" in stage.told(), "added once we said what we can"
+    prompt, here = stage.provider.prompts[-1], await stage.call("context.model")
+    assert here["instruction_tokens"] == instruction_tokens(prompt.system, prompt.tools)

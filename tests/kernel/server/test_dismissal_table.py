@@ -102,11 +102,13 @@ class World:
     async def post(self, tool: str, body: bytes, length: int | None = None) -> Posted:
         return await self.request(f"POST /call/{tool}", body, length)
 
-    async def request(self, target: str, body: bytes = b"", length: int | None = None) -> Posted:
+    async def request(
+        self, target: str, body: bytes = b"", length: int | None = None, headers: str = ""
+    ) -> Posted:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.served.doors.port)
         head = (
             f"{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}"
-            f"\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n"
+            f"\r\nContent-Length: {len(body) if length is None else length}\r\n{headers}\r\n"
         )
         writer.write(head.encode() + body)
         return Posted(reader, writer)
@@ -365,6 +367,96 @@ def message_door(method: str, path: str) -> tuple[Driver, Driver, Driver]:
     return nothing, nothing if method == "GET" else hold_back_a_message, ask
 
 
+# Programs that speak MCP, with a session and without one
+
+MCP_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+MCP_OPENING: dict[str, Any] = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "codex", "version": "1"},
+}
+
+
+async def ask_mcp(world: World, method: str, session: str | None = None, **params: Any) -> Posted:
+    headers = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    if session is None and method != "initialize":
+        params["_meta"] = MCP_META
+        headers += f"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"
+        headers += f"Mcp-Name: {params['name']}\r\n" if "name" in params else ""
+    elif session:
+        headers += f"Mcp-Session-Id: {session}\r\n"
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return await world.request("POST /mcp", json.dumps(message).encode(), headers=headers)
+
+
+async def open_mcp_session(world: World) -> str:
+    answer = await (await ask_mcp(world, "initialize", **MCP_OPENING)).rest()
+    found = re.search(rb"mcp-session-id: (\w+)", answer)
+    assert found is not None, answer
+    return found[1].decode()
+
+
+def cut_off(posted: Posted) -> Opened:
+    async def check(code: int) -> None:
+        answer = await posted.rest()
+        assert SECRET.encode() not in answer
+        assert not any(one in answer for one in (b"result", b"resources/updated", b"0\r\n\r\n"))
+
+    return check
+
+
+async def follow_by_mcp(world: World) -> list[Opened]:
+    await world.served.block("followed")
+    uri = "antiphon://default/amy.1"
+    wanted: Any = {"resourceSubscriptions": [uri]}
+    listening = await ask_mcp(world, "subscriptions/listen", notifications=wanted)
+    begun = listening.reader.readuntil(b"acknowledged")
+    await asyncio.wait_for(begun, PATIENCE)
+    session = await open_mcp_session(world)
+    headers = f"Mcp-Session-Id: {session}\r\nAccept: text/event-stream\r\n"
+    streaming = await world.request("GET /mcp", headers=headers)
+    await asyncio.wait_for(streaming.reader.readuntil(b"\r\n\r\n"), PATIENCE)
+    await (await ask_mcp(world, "resources/subscribe", session, uri=uri)).rest()
+    return [cut_off(listening), cut_off(streaming)]
+
+
+async def hold_back_a_message_of_mcp(world: World) -> list[Opened]:
+    return [await hold_back_rest(world, "POST /mcp", json.dumps(MCP_OPENING).encode())]
+
+
+MCP_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "list_contexts": ("context.list", {}),
+    "read_context": ("context.layout", {"context": "default"}),
+    "read_block": ("block.read", {}),
+    "search": ("kernel.search", {}),
+    "write_message": ("block.create", {"context": "default", "content": LATE}),
+    "append": ("block.append", {"block_id": "x", "text": LATE}),
+    "edit": ("block.edit", {"base_version": 1}),
+    "apply_patch": ("block.apply_patch", {}),
+    "blame": ("block.blame", {}),
+    "list_files": ("file.status", {}),
+    "read_file": ("file.read", {}),
+    "edit_file": ("file.edit", {}),
+    "undo_mine": ("block.undo", {"context": "default"}),
+}
+"""By tool of MCP, the registry's that does it, and arguments without which it does not begin."""
+
+
+async def call_by_mcp(world: World) -> list[Opened]:
+    opened = [
+        answered_by(await ask_mcp(world, "tools/call", name=name, arguments=arguments))
+        for name, (_, arguments) in MCP_CALLS.items()
+    ]
+    session = await open_mcp_session(world)
+    for name, (_, arguments) in MCP_CALLS.items():
+        calling = await ask_mcp(world, "tools/call", session, name=name, arguments=arguments)
+        opened.append(cut_off(calling))
+    return opened
+
+
 DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
     "/sync/{context}": (follow_by_sync, hold_back_an_update, nothing),
     "/call": (
@@ -381,6 +473,9 @@ DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
     "/import": (nothing, hold_back_an_import, nothing),
     "/health": (nothing, nothing, nothing),
     **{path: message_door(method, path) for method, path in MESSAGE_TOOLS},
+    "/mcp": (follow_by_mcp, hold_back_a_message_of_mcp, call_by_mcp),
+    "/.well-known/oauth-protected-resource": (nothing, nothing, nothing),
+    "/.well-known/oauth-protected-resource/mcp": (nothing, nothing, nothing),
 }
 """By path, how a stream is opened, how a body is held back, and how all tools are called."""
 
@@ -404,7 +499,7 @@ async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
 ) -> None:
     async with world(tmp_path, monkeypatch) as here:
         opened = await open_at_every_door(here, 0)
-        assert len(opened) == 2 + 2 * len(STREAMING)
+        assert len(opened) == 4 + 2 * len(STREAMING)
         code = await dismiss(here, verb)
         await here.served.block(SECRET)
         for check in opened:
@@ -419,8 +514,8 @@ async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
     async with world(tmp_path, monkeypatch) as here:
         block = await here.served.block("before")
         opened = await open_at_every_door(here, 1)
-        assert len(opened) == 6
-        await until(lambda: here.served.doors.connections.members == 6, "all are in")
+        assert len(opened) == 7
+        await until(lambda: here.served.doors.connections.members == 7, "all are in")
         code = await dismiss(here, verb)
         for check in opened:
             await check(code)
@@ -438,6 +533,7 @@ async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
         opened = await open_at_every_door(here, 2)
         await until(lambda: under_way.running == len(opened), "all calls are under way")
         tools = [*(2 * NAMES), *MESSAGE_TOOLS.values()]
+        tools += 2 * [tool for tool, _ in MCP_CALLS.values()]
         assert sorted(under_way.begun) == sorted(tools)
         code = await dismiss(here, verb)
         for check in opened:

@@ -180,8 +180,10 @@ async def test_a_block_written_by_one_shot_connections_stays_open_between_them(
     assert (header.status, header.stop_reason) == ("running", None)
 
 
-@pytest.mark.parametrize("kind", ["model", "source"])
-async def test_the_owner_acts_as_a_model_or_a_source(served: ServedKernel, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["model", "agent", "source"])
+async def test_the_owner_acts_as_a_model_an_agent_or_a_source(
+    served: ServedKernel, kind: str
+) -> None:
     socket = await open_calls(served, f"&as=robot&kind={kind}")
     answer = await ask(socket, {"id": 1, "tool": "session.whoami"})
     assert (answer["result"]["kind"], answer["result"]["role"]) == (kind, "agent")
@@ -195,7 +197,7 @@ async def test_nobody_acts_as_a_kind_that_is_not_given_away(
     served: ServedKernel, query: str
 ) -> None:
     socket = await open_calls(served, query)
-    assert "human, model, source" in ((await RawClient(socket).closed())[1] or "")
+    assert "human, model, agent, source" in ((await RawClient(socket).closed())[1] or "")
     assert "robot" not in served.kernel.members
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, count
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from antiphon_kernel.access import VIA_MCP
 from antiphon_kernel.kernel import Kernel
@@ -21,8 +21,11 @@ from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.resource_feed import ResourceFeed
 from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, as_name
 from antiphon_kernel.types.records import Actor, Principal
+
+Result = TypeVar("Result")
 
 VISIT: Final = "antiphon.visit"
 """The key of the `AuthenticatedSession` of a request in its scope."""
@@ -43,6 +46,27 @@ class McpClient:
     """The time of its last request, by the clock of the event loop."""
     feeds: dict[str, ResourceFeed] = field(default_factory=dict)
     """By URI, what it has subscribed to in its session."""
+    calls: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Calls under way."""
+
+    async def run(self, call: Coroutine[Any, Any, Result]) -> Result:
+        """Return the result of a call, which ends when the program has to go.
+
+        Raises:
+            AntiphonError: what it fails with; permission_denied if it had to end.
+        """
+        # It is no part of the library's task, which must not be cancelled.
+        work = asyncio.create_task(call)
+        self.calls.add(work)
+        try:
+            await asyncio.wait({work})
+        finally:
+            self.calls.discard(work)
+            work.cancel()
+        if work.cancelled():
+            said = "The session has ended, and with it the call, which may have taken effect."
+            raise AntiphonError(ErrorCode.PERMISSION_DENIED, said)
+        return work.result()
 
 
 class McpClients:
@@ -57,17 +81,17 @@ class McpClients:
         self._ending: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def acting(self, scope: Mapping[str, Any], name: str) -> McpClient:
+    async def acting(self, scope: Mapping[str, Any], session: str, name: str) -> McpClient:
         """Return the program that a request comes from.
 
         Args:
+            session: its session of MCP; empty in the era without sessions.
             name: how it calls itself. Whoever comes as the owner acts under it, as an agent.
 
         Raises:
             AntiphonError: permission_denied for somebody who has been kicked.
         """
         visit: AuthenticatedSession = scope[VISIT]
-        session = dict(scope["headers"]).get(SESSION_HEADER.encode(), b"").decode("latin-1")
         principal, by = await self._principal(visit, name), visit.actor
         key = session, principal.id, by.credential, by.within
         client = self._clients.get(key)
@@ -107,6 +131,8 @@ class McpClients:
         if (client := self._clients.pop(key, None)) is not None:
             for feed in client.feeds.values():
                 feed.close()
+            for call in client.calls:
+                call.cancel()
             ending = asyncio.create_task(self._kernel.close_session(client.actor))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -120,10 +146,10 @@ class McpClients:
         self._sweeping, now = None, asyncio.get_running_loop().time()
         for key, client in list(self._clients.items()):
             idle = self._limits.mcp_session if client.feeds else self._limits.mcp_idle
-            is_streaming = not self._streams.keys().isdisjoint(
+            is_busy = client.calls or not self._streams.keys().isdisjoint(
                 (client.session, client.actor.session)
             )
-            if not is_streaming and now - client.used >= idle:
+            if not is_busy and now - client.used >= idle:
                 self._end(key)
         self._sweep_later()
 

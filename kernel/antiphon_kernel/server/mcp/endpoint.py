@@ -29,6 +29,7 @@ PATH: Final = "/mcp"
 METADATA_PATH: Final = "/.well-known/oauth-protected-resource"
 
 _SERVICE: Final = "antiphon_kernel.server.mcp.service"
+_INVALID_REQUEST: Final = -32600
 _INSTALL: Final = "pip install 'antiphon[agents]'"
 
 _logger: Final = logging.getLogger("antiphon.mcp")
@@ -60,20 +61,23 @@ class McpEndpoint:
                 await self._serve(manager, request, receive, send)
                 return
         except AntiphonError as error:
-            response = refusal(error)
+            status, headers = refusal(error).status_code, {}
             if isinstance(error.__cause__, ModuleNotFoundError):
-                response.status_code = 501
-            elif response.status_code == 401:
+                status = 501
+            elif status == 401:
                 where = f"{request.base_url}{METADATA_PATH[1:]}{PATH}"
-                response.headers["WWW-Authenticate"] = f'Bearer resource_metadata="{where}"'
-        await response(scope, receive, send)
+                headers["WWW-Authenticate"] = f'Bearer resource_metadata="{where}"'
+            # As an answer of the protocol, whose message clients show.
+            said = {"code": _INVALID_REQUEST, "message": error.message, "data": error.as_json()}
+            answer = {"jsonrpc": "2.0", "id": None, "error": said}
+            await JSONResponse(answer, status, headers)(scope, receive, send)
 
     async def metadata(self, request: Request) -> Response:
         """Say how one gets in here (RFC 9728): with a token that the owner hands out."""
         return JSONResponse(
             {
                 "resource": f"{request.base_url}{PATH[1:]}",
-                "resource_name": f"antiphon: {self._kernel.label}",
+                "resource_name": "antiphon",
                 "bearer_methods_supported": ["header"],
             }
         )
@@ -111,17 +115,21 @@ class McpEndpoint:
             if self._service is None:
                 try:
                     # It takes a second or so, in which people go on typing.
-                    service = await asyncio.to_thread(import_module, _SERVICE)
+                    service, server = await asyncio.to_thread(self._make)
                 except ModuleNotFoundError as error:
                     said = f"This kernel serves no MCP ({error}): run  {_INSTALL}  where it runs."
                     raise AntiphonError(ErrorCode.UNKNOWN_TOOL, said) from error
-                make = self.make_server or service.make_server
-                manager = service.SessionManager(make(self._kernel, self.clients), self._limits)
+                manager = service.SessionManager(server, self._limits)
                 started = asyncio.Event()
                 self._serving = asyncio.create_task(self._run(manager, started), name="MCP")
                 await started.wait()
                 self._service = service, manager
             return self._service
+
+    def _make(self) -> tuple[ModuleType, Server[Any]]:
+        service = import_module(_SERVICE)
+        make = self.make_server or service.make_server
+        return service, make(self._kernel, self.clients)
 
     async def _run(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
         try:

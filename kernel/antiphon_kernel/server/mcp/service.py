@@ -16,12 +16,13 @@ from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.mcp.clients import McpClient, McpClients
+from antiphon_kernel.server.mcp.clients import SESSION_HEADER, McpClient, McpClients
 from antiphon_kernel.server.mcp.resource_feed import ResourceFeed
 from antiphon_kernel.server.mcp.tools import McpTools, explained
 from antiphon_kernel.types.errors import AntiphonError
@@ -109,8 +110,9 @@ class McpService:
             said = f"Unknown tool: {quote(params.name)}; there are: {names}."
             raise MCPError(types.INVALID_PARAMS, said)
         client, structured = await self._client(ctx), None
+        call = self._tools.call(client.actor, params.name, params.arguments or {})
         try:
-            structured = await self._tools.call(client.actor, params.name, params.arguments or {})
+            structured = await client.run(call)
             text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
             text = explained(error)
@@ -227,9 +229,11 @@ class McpService:
     async def _client(self, ctx: _Context) -> McpClient:
         assert ctx.request is not None
         said = ctx.session.client_params
+        name = said.client_info.name if said is not None else ""
+        is_stateless = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        session = "" if is_stateless else ctx.request.headers[SESSION_HEADER]
         try:
-            name = said.client_info.name if said is not None else ""
-            return await self._clients.acting(ctx.request.scope, name)
+            return await self._clients.acting(ctx.request.scope, session, name)
         except AntiphonError as error:
             raise MCPError(types.INVALID_REQUEST, error.message) from error
 

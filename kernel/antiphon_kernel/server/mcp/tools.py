@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import mcp_types as types
@@ -240,8 +241,13 @@ class McpTools:
             one.name: (one, one.tool if isinstance(one.tool, Tool) else registry[one.tool])
             for one in _OFFERS
         }
-        self.listed = [_entry(*one) for one in self._offered.values()]
-        """As clients are told of them, always in the same order."""
+        for _, known in self._offered.values():  # made once, which takes a while
+            described_schema(known.params), described_schema(known.result)
+
+    @cached_property
+    def listed(self) -> list[types.Tool]:
+        """Return the tools as clients are told of them, always in the same order."""
+        return [_entry(*one) for one in self._offered.values()]
 
     def __contains__(self, name: str) -> bool:
         return name in self._offered

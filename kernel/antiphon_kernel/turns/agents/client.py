@@ -47,6 +47,12 @@ class PlayedTurn:
             if not self.failure.done():
                 self.failure.set_exception(error)
 
+    async def end(self, response: schema.PromptResponse) -> None:
+        """End the turn as the agent has ended it; what comes later is skipped."""
+        async with self._writing:
+            self._is_stopping = True
+            await self.updates.end(response.stop_reason, response.usage)
+
     async def answer(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Do what the agent asks for, unless the turn is stopped.
 

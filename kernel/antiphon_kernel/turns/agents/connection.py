@@ -14,6 +14,7 @@ from acp.interfaces import Client
 from pydantic import ValidationError
 
 from antiphon_kernel.turns.agents.process import AgentProcess
+from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
 _log = logging.getLogger(__name__)
@@ -140,7 +141,10 @@ class AgentConnection:
 
 def _message(line: bytes) -> dict[str, Any]:
     """Return a request, notification or answer; raises ValueError if a line is none of these."""
-    match message := json.loads(line):
+    message = json.loads(line)
+    if b"\\ud" in line.lower():
+        message = json.loads(replace_half_characters(json.dumps(message, ensure_ascii=False)))
+    match message:
         case (
             {"method": str()}
             | {"id": int(), "result": _}

@@ -34,13 +34,12 @@ class AgentProcess:
         """`stack` ends it."""
         self._process, self._stack, self._log_file = process, stack, log
         self._last_errors = b""
-        self._is_told_to_end = False
         exited = wait_exited(process, _LOOK_SECONDS)
         self._exited = asyncio.create_task(exited, name="exit of an agent")
         self._complaining = asyncio.create_task(self._keep_errors(), name="stderr of an agent")
         self._ending: asyncio.Task[None] | None = None
         self.heard_at = asyncio.get_running_loop().time()
-        """When it was last heard of, by the clock of the event loop."""
+        """Time at which it was last heard of, by the clock of the event loop."""
 
     @classmethod
     async def start(cls, config: AgentConfig, project: Path, log: Path) -> AgentProcess:
@@ -86,7 +85,6 @@ class AgentProcess:
     async def end(self) -> None:
         """End it, politely and then not; it is gone when this returns."""
         if self._ending is None:
-            self._is_told_to_end = not self._exited.done()
             self._ending = asyncio.create_task(self._end(), name="end of an agent")
         await asyncio.shield(self._ending)
 
@@ -99,13 +97,8 @@ class AgentProcess:
 
     def how_it_ended(self) -> str:
         """Return how it has ended, and the last that it complained of."""
-        code = self._process.returncode
-        if code is None or self._is_told_to_end:
-            said = "was ended"
-        else:
-            said = (
-                f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
-            )
+        code = self._process.returncode or 0
+        said = f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
         lines = sanitize(self._last_errors.decode(errors="replace")).strip().splitlines()
         if len(self._last_errors) == _LAST_BYTES:
             lines = lines[1:]

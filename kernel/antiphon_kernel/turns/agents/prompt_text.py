@@ -46,7 +46,7 @@ _SHARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The part of a context that an agent has seen."""
+    """Part of a context that an agent has seen."""
 
     version: int = 0
     """Version of the context; 0 if it has seen nothing of it."""
@@ -70,8 +70,11 @@ async def read_prompt(
     version = context.seq
     await context.wait_persisted()
     rows = await context.journal.changes_since(seen.version)
-    made_since = {block for block in rows if rows[block][0].versions[block] == 1}
-    known = {one.block.id for one in items} - made_since if seen.blocks is None else seen.blocks
+    known = seen.blocks
+    if known is None:  # a message that has changed since may have been a draft then
+        made = {block for block in rows if rows[block][0].versions[block] == 1}
+        made |= {one.block.id for one in items if one.type.is_said and one.block.id in rows}
+        known = frozenset(one.block.id for one in items) - made
     before, told_of = list[LayoutItem](), list[LayoutItem]()
     for item in [one for one in items if one.block.id not in message]:
         is_own = item.block.author.id == me and seen.version > 0

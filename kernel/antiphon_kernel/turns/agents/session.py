@@ -47,7 +47,7 @@ class AgentSession:
         self.commands: list[schema.AvailableCommand] = []
         """Commands that a message to it may begin with, after a slash."""
         self.usage: schema.UsageUpdate | None = None
-        """How full its window is, and what it has cost."""
+        """Use of its window, and cost."""
         self.changed = Signal[()]()
         """One of these has changed."""
         self.files_read: dict[str, str] = {}
@@ -59,7 +59,7 @@ class AgentSession:
         self._id = ""
         self._seen = Look()
         self._shown: Look | None = None
-        """The part that it has seen once it answers its prompt."""
+        """Part of the context that it has seen once it answers the prompt that it was sent."""
         self._can: schema.PromptCapabilities = schema.PromptCapabilities()
         self._played: PlayedTurn | None = None
 
@@ -83,7 +83,7 @@ class AgentSession:
                 prompt = connection.agent.prompt(session_id=self._id, prompt=list(parts))
                 response = await self._response(connection, played, prompt)
                 await self._look()
-                await played.updates.end(response.stop_reason, response.usage)
+                await played.end(response)
             finally:
                 self._played = None
                 await run_uninterrupted(played.close())

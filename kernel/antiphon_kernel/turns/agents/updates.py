@@ -29,7 +29,6 @@ from antiphon_kernel.types.block_metadata import AGENT_CALL, USAGE
 from antiphon_kernel.types.constants import MAX_TOKENS, REFUSED
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.json_validation import replace_half_characters
 
 _log = logging.getLogger(__name__)
 
@@ -72,9 +71,9 @@ class _AgentCall:
     block: str
     shell: bool
     said: dict[str, Any] = field(default_factory=dict)
-    """Fields of the header of its block."""
+    """Text and header fields of its block."""
     output: str | None = None
-    """Its result as the agent has said it."""
+    """Its result, as the agent has said it."""
     result: CallBlocks | None = None
     has_ended: bool = False
     changes: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -149,7 +148,7 @@ class TurnUpdates:
             self._block = self._last = await turn.writer.create(kind, turn.prompt)
             self._kind, self._message = kind, message
             turn.presence.write_in(self._block)
-        await turn.writer.append(self._block, replace_half_characters(text))
+        await turn.writer.append(self._block, text)
 
     async def _end_text(self, reason: str | None = None) -> None:
         if self._kind is not None:
@@ -159,7 +158,6 @@ class TurnUpdates:
 
     async def _write_plan(self, steps: list[str]) -> None:
         writer = self.turn.writer
-        steps = [replace_half_characters(one) for one in steps]
         if self._plan is None:
             await self._end_text()
             self._plan = self._last = await writer.create(
@@ -221,7 +219,7 @@ class TurnUpdates:
         if call.output or has_ended:
             call.result = call.result or await open_result(writer, call.block)
             kept = KeptOutput(turn.settings.output_code_points)
-            text = kept.add(replace_half_characters(call.output or "")) + kept.take_rest()
+            text = kept.add(call.output or "") + kept.take_rest()
             before = "".join(call.result.output)
             if text.startswith(before):
                 await writer.append(call.result.result, text[len(before) :])
@@ -253,7 +251,9 @@ class TurnUpdates:
             ]
         new["metadata"] = {AGENT_CALL: about}
         if isinstance(update.raw_input, dict) and update.raw_input:
-            new["input"] = json.dumps(update.raw_input, ensure_ascii=False)
+            stated = json.dumps(update.raw_input, ensure_ascii=False)
+            most = self.turn.writer.kernel.limits.value_code_points
+            new["input"] = stated if len(stated) <= most else "{}"  # what it writes, most often
         # People read how files change in the call, as they do for models.
         for one in update.content or ():
             if one.type == "diff":
@@ -270,13 +270,14 @@ class TurnUpdates:
                 command if isinstance(command, str) else call.said.get("text", _title(update))
             )
         elif any(changes):
-            new |= {"text": "".join(changes), "tool_name": EDIT}
+            kept = KeptOutput(self.turn.settings.output_code_points)
+            shown = kept.add("".join(changes)) + kept.take_rest()
+            new |= {"text": shown, "tool_name": EDIT}
         elif update.title is not None and call.said.get("tool_name") != EDIT:
             new["tool_name"] = _title(update) or "tool"
         fields = {name: value for name, value in new.items() if call.said.get(name) != value}
         call.said |= fields
-        text = fields.pop("text", None)
-        return None if text is None else replace_half_characters(text), fields
+        return fields.pop("text", None), fields
 
     def _content(self, content: Any) -> str:
         """Return a part of a call's result as text."""

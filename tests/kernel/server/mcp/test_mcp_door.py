@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,22 +56,39 @@ async def sent(
     )
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield what a group of failures is made of."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from leaves(one)
+    else:
+        yield error
+
+
 async def test_only_who_has_a_token_comes_in(served: ServedKernel) -> None:
     metadata = f"{served.doors.http}/.well-known/oauth-protected-resource/mcp"
     for token in (None, "wrong", served.doors.token[:-1]):
         refused = await sent(served, INITIALIZE, token=token)
         assert refused.status == 401
         assert refused.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata}"'
-        assert refused.body["error"]["code"] == "permission_denied"
+        assert refused.body["error"]["data"]["code"] == "permission_denied"
     for path in ("", "/mcp"):
         where = f"/.well-known/oauth-protected-resource{path}"
         stated = (await answered(served, "GET", where, b"")).body
-        assert stated["resource"] == f"{served.doors.http}/mcp"
-        assert stated["bearer_methods_supported"] == ["header"]
+        assert stated == {
+            "resource": f"{served.doors.http}/mcp",
+            "resource_name": "antiphon",
+            "bearer_methods_supported": ["header"],
+        }
     for _ in range(20):
         refused = await sent(served, INITIALIZE, token="wrong")
     assert refused.status == 429
     assert "www-authenticate" not in refused.headers
+    with pytest.raises((MCPError, ExceptionGroup)) as wrong:
+        async with connected(served, LEGACY, query="?as=amy&kind=agent"):
+            pass
+    (said,) = [one for one in leaves(wrong.value) if isinstance(one, MCPError)]
+    assert "amy is a human and no agent" in said.error.message
     # The owner's app and scripts come over the unix socket, without one.
     socket = httpx2.AsyncHTTPTransport(uds=str(served.doors.socket))
     async with httpx2.AsyncClient(transport=socket) as client:
@@ -133,6 +150,24 @@ async def test_kernel_without_the_library_says_what_to_install(
     assert (await sent(served, INITIALIZE)).status == 401
     monkeypatch.undo()
     assert (await sent(served, INITIALIZE, token=served.doors.token)).status == 200
+
+
+async def test_number_of_a_session_means_nothing_without_sessions(served: ServedKernel) -> None:
+    made = await invite(served, "viewer", name="cy")
+    call = {"name": "list_contexts", "arguments": {}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": meta}}
+    headers = {"Mcp-Protocol-Version": MODERN, "Mcp-Method": "tools/call"}
+    headers["Mcp-Name"] = "list_contexts"
+    for number in range(3):
+        session = {"Mcp-Session-Id": str(number)}
+        answer = await sent(served, message, token=made["token"], **headers, **session)
+        assert answer.status == 200
+    cy = served.kernel.members.find("cy")
+    assert len(served.kernel.sessions.of(cy.id)) == 1
 
 
 @pytest.fixture

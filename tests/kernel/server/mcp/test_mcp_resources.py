@@ -21,9 +21,15 @@ from tests.waiting import PATIENCE, until
 pytestmark = pytest.mark.filterwarnings("ignore:resources.* is removed as of 2026-07-28")
 
 
-def subscriptions() -> list[Subscription]:
-    """Return those that are open, in whatever kernel."""
-    return [one for one in gc.get_objects() if isinstance(one, Subscription) and not one.ended]
+def subscriptions() -> set[Subscription]:
+    """Return those that are open, also in kernels of other tests."""
+    return {one for one in gc.get_objects() if type(one) is Subscription and not one.ended}
+
+
+@pytest.fixture
+def before() -> set[Subscription]:
+    """Subscriptions of other tests."""
+    return subscriptions()
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -65,7 +71,9 @@ async def test_blocks_of_all_contexts_are_listed_and_read_by_their_uris(
             await client.list_resources(cursor="nothing")
 
 
-async def test_session_hears_of_changes_of_what_it_has_subscribed_to(served: ServedKernel) -> None:
+async def test_session_hears_of_changes_of_what_it_has_subscribed_to(
+    served: ServedKernel, before: set[Subscription]
+) -> None:
     await served.block("one", kind="text", status="done")
     other = await served.block("two", kind="text", status="done")
     heard: asyncio.Queue[Any] = asyncio.Queue()
@@ -89,10 +97,12 @@ async def test_session_hears_of_changes_of_what_it_has_subscribed_to(served: Ser
         while "antiphon://default/amy.2" not in uris:
             uris.append((await asyncio.wait_for(heard.get(), PATIENCE)).params.uri)
         assert len(uris) < 5, "many changes in a row are told at once"
-    await until(lambda: not subscriptions(), "the session's are ended")
+    await until(lambda: subscriptions() <= before, "the session's are ended")
 
 
-async def test_listener_hears_of_changes_for_as_long_as_it_listens(served: ServedKernel) -> None:
+async def test_listener_hears_of_changes_for_as_long_as_it_listens(
+    served: ServedKernel, before: set[Subscription]
+) -> None:
     block = await served.block("one", kind="text", status="done")
     uri, unknown = "antiphon://default/amy.1", "antiphon://default/amy.9"
     viewer = (await invite(served, "viewer"))["token"]
@@ -104,26 +114,29 @@ async def test_listener_hears_of_changes_for_as_long_as_it_listens(served: Serve
             await served.call("block.splice", block_id=block, offset=0, insert="x")
             async with asyncio.timeout(PATIENCE):
                 assert await anext(stream) == ResourceUpdated(uri=uri)
-        await until(lambda: not subscriptions(), "the subscription is ended")
+        await until(lambda: subscriptions() <= before, "the subscription is ended")
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_kicked_listener_hears_nothing_more(era: str, served: ServedKernel) -> None:
+async def test_kicked_listener_hears_nothing_more(
+    era: str, served: ServedKernel, before: set[Subscription]
+) -> None:
     block = await served.block("one", kind="text", status="done")
     token = (await invite(served, "editor", name="cy"))["token"]
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with connected(served, era, token=token, heard=heard) as client:
+        stream = None
         if era == LEGACY:
             await client.subscribe_resource("antiphon://default/amy.1")
         else:
             listening = client.listen(resource_subscriptions=["antiphon://default/amy.1"])
             stream = await listening.__aenter__()
         await served.call("kernel.kick", principal="cy")
-        assert not subscriptions()
+        assert subscriptions() <= before
         await served.call("block.splice", block_id=block, offset=0, insert="x")
         with pytest.raises(MCPError):
             await client.read_resource("antiphon://default/amy.1")
-        if era == MODERN:
+        if stream is not None:
             with pytest.raises(SubscriptionLost):
                 await anext(stream)
     assert heard.empty()
@@ -134,8 +147,8 @@ async def test_kernel_ends_at_once_though_programs_listen(served: ServedKernel) 
     async with connected(served, MODERN) as client, connected(served, LEGACY) as other:
         await other.subscribe_resource("antiphon://default/amy.1")
         async with client.listen(resource_subscriptions=["antiphon://default/amy.1"]) as stream:
-            before = asyncio.get_running_loop().time()
+            started = asyncio.get_running_loop().time()
             await served.stop()
-            assert asyncio.get_running_loop().time() - before < 1.5
+            assert asyncio.get_running_loop().time() - started < 1.5
             assert [event async for event in stream] == []
             await served.start()
