@@ -18,7 +18,7 @@ from acp.helpers import SessionUpdate, text_block, tool_diff_content
 from antiphon.followed_block import FollowedBlock
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
 from antiphon_kernel.text.sequence_diff import changed_ranges
-from antiphon_kernel.types.block_metadata import AGENT_CALL
+from antiphon_kernel.types.block_metadata import AGENT_CALL, QUESTION, is_asked
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names, truncate
@@ -230,7 +230,7 @@ class SessionUpdates:
                 for at in places
                 if at["path"] is not None
             ],
-            "content": [*self._diffs(one.text), *self._outputs(call)],
+            "content": [*_questions(header), *self._diffs(one.text), *self._outputs(call)],
         }
         known, self.calls[call] = self.calls.get(call), fields
         if known is None:
@@ -265,6 +265,14 @@ class SessionUpdates:
 
 def _is_excluded(one: FollowedBlock) -> bool:
     return one.header.get("excluded") is True
+
+
+def _questions(header: Mapping[str, Any]) -> Iterator[Any]:
+    """Tell what a server asks people, as long as it waits for an answer."""
+    if is_asked(header):
+        asked = header["metadata"][QUESTION]
+        said = f"{asked['server']} asks: {asked['message']} {asked.get('url', '')}".strip()
+        yield helpers.tool_content(text_block(f"{said} It is answered in antiphon."))
 
 
 def _chunk(kind: str, content: Any, block: str, header: Mapping[str, Any]) -> SessionUpdate:
