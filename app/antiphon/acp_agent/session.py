@@ -28,12 +28,13 @@ from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import join_names
 
-_ANSWERS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
-    "once": ("allow_once", "Allow once"),
-    "always": ("allow_always", "Always allow it"),
-    "no": ("reject_once", "No"),
+_KINDS: Final[dict[str, schema.PermissionOptionKind]] = {
+    "once": "allow_once",
+    "always": "allow_always",
+    "no": "reject_once",
 }
-"""Kinds and words of the decisions about a call."""
+_ANSWERS: Final = {"once": "Allow once", "always": "Always allow it", "no": "No"}
+"""Words for the decisions about a call that has none of its own."""
 
 _STOP_REASONS: Final[dict[str, schema.StopReason]] = {
     constants.INTERRUPTED: "cancelled",
@@ -136,9 +137,9 @@ class AcpSession:
         Raises:
             AntiphonError: if there is no model, the message is not taken, or the turn has failed.
         """
+        self._is_cancelled = False
         text, files, references = _read_prompt(prompt, self._project)
         await self.open()
-        self._is_cancelled = False
         await self.options()
         if not self.names:
             listed = await self._calls.call("model.list", {"published": False})
@@ -248,10 +249,11 @@ class AcpSession:
         """Ask the client whether a call may run."""
         shown = schema.ToolCallUpdate(tool_call_id=call, **self._updates.calls[call])
         words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES)
+        words = _ANSWERS if words is None else {"no": _ANSWERS["no"], **words}
         options = [
-            schema.PermissionOption(option_id=one, kind=kind, name=words[one] if words else name)
-            for one, (kind, name) in _ANSWERS.items()
-            if words is None or one in words
+            schema.PermissionOption(option_id=one, kind=kind, name=words[one])
+            for one, kind in _KINDS.items()
+            if one in words
         ]
         answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):

@@ -18,7 +18,7 @@ from acp.helpers import SessionUpdate, text_block, tool_diff_content
 from antiphon.followed_block import FollowedBlock
 from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
 from antiphon_kernel.text.sequence_diff import changed_ranges
-from antiphon_kernel.types.block_metadata import AGENT_CALL
+from antiphon_kernel.types.block_metadata import AGENT_CALL, QUESTION, is_asked
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names, truncate
@@ -74,8 +74,8 @@ class SessionUpdates:
         self._behind: dict[str, None] = {}
         """Blocks of which some text is not told yet."""
         self._edited: dict[str, None] = {}
-        self._results: dict[str, dict[str, None]] = {}
-        """Results by call."""
+        self._below: dict[str, dict[str, None]] = {}
+        """Results by call, files by message."""
         self._speaker: str | None = None
         """Author of the text that was told last, if it was no message."""
         self._plan: list[schema.PlanEntry] = []
@@ -101,10 +101,11 @@ class SessionUpdates:
         was_excluded = _is_excluded(one)
         edited = one.take(event, rendered)
         kind, parent = one.header["kind"], str(one.header.get("parent_id"))
+        if kind in (BlockKind.TOOL_RESULT, BlockKind.FILE):
+            self._below.setdefault(parent, {})[block] = None
         if kind == BlockKind.TOOL_CALL:
             yield from self._call(block)
         elif kind == BlockKind.TOOL_RESULT:
-            self._results.setdefault(parent, {})[block] = None
             if one.over:
                 yield from self._call(parent)
             else:
@@ -175,14 +176,13 @@ class SessionUpdates:
 
     def _files(self, message: str) -> Iterator[SessionUpdate]:
         """Tell the files of a message that was told."""
-        for block, one in self.blocks.items():
-            header = one.header
-            is_file = header["kind"] == BlockKind.FILE and header.get("parent_id") == message
-            if is_file and not one.end_said and not _is_excluded(one) and message not in self.own:
+        for block in self._below.get(message, ()) if message not in self.own else ():
+            one = self.blocks[block]
+            if not one.end_said and not _is_excluded(one):
                 one.end_said = True
-                path = Path(header.get("path") or header["name"])
+                path = Path(one.header.get("path") or one.header["name"])
                 link = helpers.resource_link_block(path.name, (self._project / path).as_uri())
-                yield _chunk("user_message_chunk", link, block, header)
+                yield _chunk("user_message_chunk", link, block, one.header)
 
     def _edit(self, block: str, one: FollowedBlock) -> Iterator[SessionUpdate]:
         before, now, name = one.said, one.text[: one.shown], one.header["name"]
@@ -230,7 +230,7 @@ class SessionUpdates:
                 for at in places
                 if at["path"] is not None
             ],
-            "content": [*self._diffs(one.text), *self._outputs(call)],
+            "content": [*_questions(header), *self._diffs(one.text), *self._outputs(call)],
         }
         known, self.calls[call] = self.calls.get(call), fields
         if known is None:
@@ -253,7 +253,7 @@ class SessionUpdates:
             yield tool_diff_content(self._absolute(part.path), new, old)
 
     def _outputs(self, call: str) -> Iterator[Any]:
-        for one in (self.blocks[block] for block in self._results.get(call, ())):
+        for one in (self.blocks[block] for block in self._below.get(call, ())):
             text = one.text if one.over else one.text[-_GROWING:]
             if text and not _is_excluded(one):
                 fence = "`" * (1 + max([2, *map(len, re.findall("`+", text))]))
@@ -265,6 +265,14 @@ class SessionUpdates:
 
 def _is_excluded(one: FollowedBlock) -> bool:
     return one.header.get("excluded") is True
+
+
+def _questions(header: Mapping[str, Any]) -> Iterator[Any]:
+    """Tell what a server asks people, as long as it waits for an answer."""
+    if is_asked(header):
+        asked = header["metadata"][QUESTION]
+        said = f"{asked['server']} asks: {asked['message']} {asked.get('url', '')}".strip()
+        yield helpers.tool_content(text_block(f"{said} It is answered in antiphon."))
 
 
 def _chunk(kind: str, content: Any, block: str, header: Mapping[str, Any]) -> SessionUpdate:

@@ -156,6 +156,17 @@ def test_call_of_an_agent_is_told_in_its_words_and_a_change_as_a_difference() ->
     assert fields["content"] == []
 
 
+def test_question_of_a_server_is_in_its_call_until_it_is_answered() -> None:
+    told = Told()
+    call: dict[str, Any] = {"kind": "tool_call", "tool_name": "tracker__add"}
+    question = {"server": "tracker", "message": "Which one?", "fields": []}
+    ((_, _, fields),) = told.create("aria.1", **call, metadata={"question": question})
+    assert fields["content"][0].content.text.startswith("tracker asks: Which one? It is")
+    answered = {"question": {**question, "action": "accept"}}
+    ((_, _, fields),) = told.change("aria.1", metadata=answered)
+    assert fields["content"] == []
+
+
 def test_plan_of_an_agent_is_a_plan_and_another_list_is_text() -> None:
     told = Told()
     steps = "- [x] Look\n- [ ] Write (in progress)\n- [ ] Test\n"
