@@ -204,7 +204,7 @@ class TurnRunner:
         model, prompt = work.model or "", work.prompt or ""
         try:
             if self.is_agent(model):
-                await self._play_agent(work, model, prompt, writer, presence, asker)
+                await self._play_agent(work, writer, presence, asker)
                 return
             answering = await self.model(model)
             # A call that waits for a decision already is one of a tool that was there.
@@ -241,19 +241,14 @@ class TurnRunner:
             await self._refuse(writer.context, prompt, writer.actor.principal, role)
 
     async def _play_agent(
-        self,
-        work: Job,
-        name: str,
-        prompt: str,
-        writer: BlockWriter,
-        presence: WriterPresence,
-        asker: Asker,
+        self, work: Job, writer: BlockWriter, presence: WriterPresence, asker: Asker
     ) -> None:
         presence.write_in(None)
+        name, prompt = work.model or "", work.prompt or ""
         session = await self.agents.session(writer.context, name)
-        desk, read = self.permissions, session.files_read
-        turn = AgentTurn(writer, presence, prompt, asker, desk, self._settings, read=read)
-        work.turn = turn
+        desk, settings = self.permissions, self._settings
+        work.turn = turn = AgentTurn(writer, presence, prompt, asker, desk, settings)
+        turn.read = session.files_read
         try:
             # Its process has the rights of the kernel's own user.
             await asker.run(Permission.OWN, partial(session.play, turn))
