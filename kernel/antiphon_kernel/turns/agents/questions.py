@@ -12,7 +12,7 @@ from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT, as_text
 from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.turns.turn import one_line
-from antiphon_kernel.types.block_metadata import AGENT_CALL, CHOICES
+from antiphon_kernel.types.block_metadata import CHOICES, agent_call
 from antiphon_kernel.types.enums import CallPermission
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -45,7 +45,7 @@ async def ask(
         choices.setdefault(_DECISIONS[option.kind], option)
     writer, block = turn.writer, turn.calls[tool_call.tool_call_id]
     header = writer.context.document.header(block)
-    about, said = header.metadata[AGENT_CALL], json_object(header.input or "{}")
+    about, said = agent_call(header), json_object(header.input or "{}")
     kind = str(about.get("kind", "other"))
     tool = _TOOLS.get(kind, kind)
     arguments = {"title": str(about.get("title") or tool)}
