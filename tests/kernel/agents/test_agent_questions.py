@@ -19,7 +19,6 @@ from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents import questions
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import write_file
-from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.agents.updates import TurnUpdates
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
@@ -49,7 +48,7 @@ def answer(outcome: Any) -> str:
 
 async def ask(turn: AgentTurn, call: ToolCallUpdate, options: Sequence[PermissionOption]) -> Any:
     """Let an agent ask about a call, as its connection does."""
-    await TurnUpdates(turn, AgentTerminals(turn)).take(call)
+    await TurnUpdates(turn).take(call)
     return await questions.ask(turn, call, options)
 
 

@@ -59,7 +59,7 @@ class AgentTerminals:
         cwd: str | None = None,
         output_byte_limit: int | None = None,
     ) -> str:
-        """Start a command, which a person may have to allow; return the id of its terminal.
+        """Start a command, which a person may have to allow; return the id of its block.
 
         People see variables and folder in its line, since they change what it does.
 
@@ -78,10 +78,6 @@ class AgentTerminals:
         task = asyncio.create_task(self._run(blocks, line), name=f"terminal of {blocks.call}")
         self._terminals[blocks.call] = _AgentTerminal(blocks, output_byte_limit, task)
         return blocks.call
-
-    def block(self, terminal: str) -> str:
-        """Return the block of the call of a terminal."""
-        return self._find(terminal).blocks.call
 
     def output(self, terminal: str) -> TerminalOutput:
         """Return what people see of the output of a command, and how it ended, if it has."""

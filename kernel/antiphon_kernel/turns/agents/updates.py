@@ -16,7 +16,6 @@ from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.block_writer import (
     SHELL,
     CallBlocks,
@@ -85,7 +84,6 @@ class TurnUpdates:
     """Everything that an agent says in one turn."""
 
     turn: AgentTurn
-    terminals: AgentTerminals
     _kind: BlockKind | None = None
     _block: str = ""
     _message: str | None = None
@@ -280,11 +278,9 @@ class TurnUpdates:
         """Return a part of a call's result as text."""
         if content.type == "content":
             return content_text(content.content)
-        try:
-            block = self.terminals.block(content.terminal_id)
-        except AntiphonError:
-            return "[a terminal that is not there any more]"
-        return f"[output in {self.turn.writer.context.block_name(block)}]"
+        context = self.turn.writer.context  # a terminal has the id of its block
+        is_there = content.terminal_id in context.document
+        return f"[output in {context.block_name(content.terminal_id)}]" if is_there else ""
 
     def _named(self, path: str) -> str:
         """Return a path as it is named in the project."""
