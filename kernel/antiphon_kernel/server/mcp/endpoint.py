@@ -68,7 +68,8 @@ class McpEndpoint:
                 where = f"{request.base_url}{METADATA_PATH[1:]}{PATH}"
                 headers["WWW-Authenticate"] = f'Bearer resource_metadata="{where}"'
             # As an answer of the protocol, whose message clients show.
-            said = {"code": _INVALID_REQUEST, "message": error.message, "data": error.as_json()}
+            data = {"code": str(error.code)}
+            said = {"code": _INVALID_REQUEST, "message": error.message, "data": data}
             answer = {"jsonrpc": "2.0", "id": None, "error": said}
             await JSONResponse(answer, status, headers)(scope, receive, send)
 

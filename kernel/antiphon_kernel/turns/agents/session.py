@@ -79,11 +79,22 @@ class AgentSession:
                 connection = await self._connect()
             parts, self._shown = await read_prompt(turn, self._seen, self._can)
             played = self._played = PlayedTurn(turn)
+            prompt = connection.agent.prompt(session_id=self._id, prompt=list(parts))
+            answered = asyncio.ensure_future(connection.answered(prompt))
+            # When it is stopped, nobody may ask any more how it has ended.
+            answered.add_done_callback(lambda done: done.cancelled() or done.exception())
             try:
-                prompt = connection.agent.prompt(session_id=self._id, prompt=list(parts))
-                response = await self._response(connection, played, prompt)
+                either: set[asyncio.Future[Any]] = {answered, played.failure}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                if played.failure.done():
+                    await self._stop(connection, played, answered)
+                    played.failure.result()
+                response = await answered
                 await self._look()
                 await played.end(response)
+            except asyncio.CancelledError:
+                await run_uninterrupted(self._stop(connection, played, answered))
+                raise
             finally:
                 self._played = None
                 await run_uninterrupted(played.close())
@@ -92,34 +103,10 @@ class AgentSession:
                 await self.close()
             raise TurnFailed(self._explained(error)) from error
 
-    async def _response(
-        self,
-        connection: AgentConnection,
-        played: PlayedTurn,
-        prompt: Awaitable[schema.PromptResponse],
-    ) -> schema.PromptResponse:
-        """Return how the agent has ended a turn."""
-        answered = asyncio.ensure_future(connection.answered(prompt))
-        # When it is stopped, nobody may ask any more how it has ended.
-        answered.add_done_callback(lambda done: done.cancelled() or done.exception())
-        try:
-            either: set[asyncio.Future[Any]] = {answered, played.failure}
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if played.failure.done():
-                await self._stop(connection, played, answered)
-                played.failure.result()
-            return await answered
-        except asyncio.CancelledError:
-            await run_uninterrupted(self._stop(connection, played, answered))
-            raise
-
     async def _stop(
-        self,
-        connection: AgentConnection,
-        played: PlayedTurn,
-        answered: asyncio.Future[schema.PromptResponse],
+        self, connection: AgentConnection, played: PlayedTurn, answered: Awaitable[Any]
     ) -> None:
-        """Tell the agent to stop, and wait until it has; end one that does not."""
+        """Tell the agent to stop, and wait until it has; kill one that does not."""
         played.stop()
         seconds = self._settings.agent_stop_seconds
 
@@ -130,10 +117,8 @@ class AgentSession:
         try:
             async with asyncio.timeout(_STOP_SHARE * seconds):
                 await connection.answered(stop(), seconds)
-        except AgentRefused as error:
-            _log.info("%s has been stopped: %s", self._config.name, error)
         except (AgentFailed, TimeoutError) as error:
-            if not connection.has_ended:
+            if not isinstance(error, AgentRefused) and not connection.has_ended:
                 _log.warning("%s is killed, since it does not stop: %s", self._config.name, error)
                 await self.close()
 

@@ -238,22 +238,19 @@ class TurnUpdates:
         self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
     ) -> tuple[str | None, dict[str, Any]]:
         """Return the text and the header fields of a call, as far as an update changes them."""
-        new: dict[str, Any] = {}
-        about = dict(call.said.get("metadata", {}).get(AGENT_CALL, {}))
-        if update.kind is not None:
-            about["kind"] = update.kind
-        if update.title is not None:
-            about["title"] = _title(update)
+        stated: dict[str, Any] = {"kind": update.kind, "title": _title(update) or None}
         if update.locations is not None:
-            about["locations"] = [
+            stated["locations"] = [
                 {"path": self._named(one.path)} | ({"line": one.line - 1} if one.line else {})
                 for one in update.locations[:_LOCATIONS]
             ]
-        new["metadata"] = {AGENT_CALL: about}
+        about = call.said.get("metadata", {}).get(AGENT_CALL, {})
+        about = about | {name: value for name, value in stated.items() if value is not None}
+        new: dict[str, Any] = {"metadata": {AGENT_CALL: about}}
         if isinstance(update.raw_input, dict) and update.raw_input:
-            stated = json.dumps(update.raw_input, ensure_ascii=False)
+            given = json.dumps(update.raw_input, ensure_ascii=False)
             most = self.turn.writer.kernel.limits.value_code_points
-            new["input"] = stated if len(stated) <= most else "{}"  # what it writes, most often
+            new["input"] = given if len(given) <= most else "{}"  # what it writes, most often
         # People read how files change in the call, as they do for models.
         for one in update.content or ():
             if one.type == "diff":
