@@ -229,10 +229,10 @@ class OpenFile:
         return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
 
     async def _merge(self, digest: Digest, disk: Decoded) -> None:
-        announced, self.announced = self.announced, None
         actor, operation, older = self.disk, FROM_DISK, None
-        if announced is not None and announced.new == disk.text:
-            actor, operation, older = announced.actor, "edit", announced.old
+        if self.announced is not None and self.announced.new == disk.text:
+            actor, operation, older = self.announced.actor, "edit", self.announced.old
+            self.announced = None
         for attempt in range(_TRIES):
             now, base = self.now(), older if older is not None else await self.base()
             if now.text in (base, disk.text):

@@ -193,13 +193,16 @@ async def test_change_that_was_shown_keeps_what_people_have_saved_since(
     await file.save()
     await played.decide(block, "once")
     await task
+    played.put("a.txt", TEXT.replace("two", "zwei").replace("five", "fünf"))  # another program
+    await files.look()
     if itself:
         played.put("a.txt", new)
         await files.look()
     else:
         await write_file(played.turn, path, new)
     await file.save()
-    both = TEXT.replace("four", "4").replace("two", "zwei")
+    typed = TEXT.replace("two", "zwei").replace("five", "fünf")
+    both = typed.replace("four", "4")
     assert (file.now().text, Path(path).read_text()) == (both, both)
     await played.stage.kernel.call(played.turn.writer.actor, "block.undo", {"block_id": file.block})
-    assert file.now().text == TEXT.replace("two", "zwei")
+    assert file.now().text == typed
