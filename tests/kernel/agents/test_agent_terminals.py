@@ -72,7 +72,10 @@ async def test_kill_ends_the_processes_and_keeps_the_output_until_release(
     process = int(terminals.output(terminal).output)
     waiting = asyncio.create_task(terminals.wait(terminal))
     await terminals.kill(terminal)
-    assert await waiting == TerminalOutput(f"{process}\n", False, None, "SIGTERM")
+    assert (await waiting).signal == "SIGTERM"
+    assert terminals.output(terminal) == TerminalOutput(
+        *(f"{process}\nEnded by bot.", False, None, "SIGTERM")
+    )
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
     call = played.header(terminals.block(terminal))
