@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.document.header import json_object
@@ -126,10 +127,13 @@ async def _paths(
 
 
 async def _announce(turn: AgentTurn, path: str, old: str, new: str) -> None:
-    """Let an open file know what the agent may write to disk by itself, once it is allowed to."""
-    kernel = turn.writer.kernel
-    found = await kernel.files.find(path)
-    if kernel.files.is_known(found.shown):
+    """Let a file know what the agent may write to disk by itself, once it is allowed to.
+
+    It is opened, since people may open it and type while they are asked.
+    """
+    kernel, actor = turn.writer.kernel, turn.writer.actor
+    with suppress(AntiphonError):  # it is not there yet, or holds no text
+        found = await kernel.files.find_shown(path, actor.principal)
         file = await kernel.files.open(found.shown)
         old, new = (replace_half_characters(one.replace("\r\n", "\n")) for one in (old, new))
-        file.announced = AnnouncedWrite(old, new, turn.writer.actor)
+        file.announced = AnnouncedWrite(old, new, actor)
