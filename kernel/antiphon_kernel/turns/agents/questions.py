@@ -79,8 +79,8 @@ async def _paths(
 ) -> tuple[list[str], bool]:
     """Return the files of the project that a call names, and whether one is denied to agents.
 
-    None are returned if it names others, too: rules for files say nothing of those. A file is opened
-    and told of its change, which the agent may write to disk by itself while people type.
+    None are returned if it names others, too: rules for files say nothing of those. A file is
+    opened and told of its change, which the agent may write to disk by itself while people type.
     """
     changes = [one for one in tool_call.content or () if one.type == "diff"]
     named = [str(one["path"]) for one in about.get("locations", ())]
