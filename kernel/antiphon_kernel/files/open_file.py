@@ -229,9 +229,9 @@ class OpenFile:
         return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
 
     async def _merge(self, digest: Digest, disk: Decoded) -> None:
-        announced, self.announced = self.announced, None
-        if announced is not None and announced.new != disk.text:
-            announced = None
+        announced: AnnouncedWrite | None = None
+        if self.announced is not None and self.announced.new == disk.text:
+            announced, self.announced = self.announced, None
         for attempt in range(_TRIES):
             now, base = self.now(), announced.old if announced else await self.base()
             if now.text in (base, disk.text):

@@ -39,7 +39,7 @@ class AgentInfo(Result):
     """Objects like `SessionConfigOption` of ACP. `mode` has the modes of an agent that has no
     option for them."""
     commands: list[dict[str, Any]]
-    """What a message to it may begin with, after a slash: objects like `AvailableCommand`."""
+    """Beginnings of messages to it, after a slash: objects like `AvailableCommand`."""
     usage: dict[str, Any] | None = None
     """An object like `UsageUpdate`."""
 

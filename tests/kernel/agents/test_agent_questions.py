@@ -182,29 +182,35 @@ async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: Op
     await refused(played.decide(block, "once"), "the turn has ended")
 
 
+@pytest.mark.parametrize("was_open", [True, False])
 @pytest.mark.parametrize("itself", [True, False])
 async def test_change_that_was_shown_keeps_what_people_have_saved_since(
-    itself: bool, open_turn: OpenTurn
+    itself: bool, was_open: bool, open_turn: OpenTurn
 ) -> None:
     played = await open_turn()
     path = played.put("a.txt")
     files = played.stage.kernel.files
-    file = await files.open("a.txt")
+    if was_open:
+        await files.open("a.txt")
     new = TEXT.replace("four", "4")
     shown = FileEditToolCallContent(type="diff", path=path, old_text=TEXT, new_text=new)
     call = question("edit", path, content=[shown])
     task, block = await played.asked(ask(played.turn, call, OPTIONS))
     await played.type("a.txt", "two", "zwei")
+    file = await files.open("a.txt")
     await file.save()
     await played.decide(block, "once")
     await task
+    played.put("a.txt", TEXT.replace("two", "zwei").replace("five", "fünf"))  # another program
+    await files.look()
     if itself:
         played.put("a.txt", new)
         await files.look()
     else:
         await write_file(played.turn, path, new)
     await file.save()
-    both = TEXT.replace("four", "4").replace("two", "zwei")
+    typed = TEXT.replace("two", "zwei").replace("five", "fünf")
+    both = typed.replace("four", "4")
     assert (file.now().text, Path(path).read_text()) == (both, both)
     await played.stage.kernel.call(played.turn.writer.actor, "block.undo", {"block_id": file.block})
-    assert file.now().text == TEXT.replace("two", "zwei")
+    assert file.now().text == typed

@@ -64,16 +64,16 @@ SAID = (
             {"call_update": {"toolCallId": "c", "content": [text("one")]}},
             {"call_update": {"toolCallId": "c", "content": [text("one\n"), text("two")]}},
             {"call_update": {"toolCallId": "c", "status": "completed"}},
-            {"call": {"toolCallId": "c", "title": "Run", "kind": "execute", "status": "pending"}},
-            {"call_update": {"toolCallId": "c", "rawInput": {"command": "ls -l"}}},
+            {"call": {"toolCallId": "d", "title": "Run", "kind": "execute", "status": "pending"}},
+            {"call_update": {"toolCallId": "d", "rawInput": {"command": "ls -l"}}},
             {
                 "call_update": {
-                    "toolCallId": "c",
+                    "toolCallId": "d",
                     "status": "failed",
                     "rawOutput": {"output": "No."},
                 }
             },
-            {"call_update": {"toolCallId": "c", "content": [text("late")]}},
+            {"call_update": {"toolCallId": "d", "content": [text("late")]}},
         ],
         [
             ("tool_call", "done", ""),

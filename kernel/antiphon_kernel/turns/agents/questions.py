@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.document.header import json_object
@@ -78,8 +79,8 @@ async def _paths(
 ) -> tuple[list[str], bool]:
     """Return the files of the project that a call names, and whether one is denied to agents.
 
-    None are returned if it names others, too: rules for files say nothing of those. Files that are
-    open are told of the change, which the agent may write to disk by itself.
+    None are returned if it names others, too: rules for files say nothing of those. A file is
+    opened and told of its change, which the agent may write to disk by itself while people type.
     """
     changes = [one for one in tool_call.content or () if one.type == "diff"]
     named = [str(one["path"]) for one in about.get("locations", ())]
@@ -89,10 +90,12 @@ async def _paths(
         found = {path: (await files.find(path)).shown for path in named}
     except AntiphonError:
         return [], False
+    paths = list(found.values())
+    if any(files.is_denied(actor.principal, one) for one in paths):
+        return paths, True
     for change in changes:
-        if files.is_known(found[change.path]):
+        with suppress(AntiphonError):  # it is not there yet, or holds no text
             file = await files.open(found[change.path])
             old, new = as_text(change.old_text or ""), as_text(change.new_text)
             file.announced = AnnouncedWrite(old, new, actor)
-    paths = list(found.values())
-    return paths, any(files.is_denied(actor.principal, one) for one in paths)
+    return paths, False
