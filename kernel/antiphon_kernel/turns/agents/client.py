@@ -85,19 +85,10 @@ class PlayedTurn:
                 )
                 return schema.CreateTerminalResponse(terminal_id=made)
             case "terminal_output":
-                found = terminals.output(terminal)
-                code, signal = found.exit_code, found.signal
-                status = schema.TerminalExitStatus(exit_code=code, signal=signal)
-                return schema.TerminalOutputResponse(
-                    output=found.output,
-                    truncated=found.truncated,
-                    exit_status=status if (code, signal) != (None, None) else None,
-                )
+                return terminals.output(terminal)
             case "wait_for_terminal_exit":
-                found = await terminals.wait(terminal)
-                return schema.WaitForTerminalExitResponse(
-                    exit_code=found.exit_code, signal=found.signal
-                )
+                status = await terminals.wait(terminal)
+                return schema.WaitForTerminalExitResponse(**status.model_dump())
             case "kill_terminal":
                 await terminals.kill(terminal)
             case "release_terminal":
