@@ -33,8 +33,6 @@ class AgentInfo(Result):
     """Name that it writes under."""
     command: list[str] | None = None
     """Program and arguments; for owners."""
-    found: bool
-    """It is a known one that was found on PATH, and is not configured."""
     options: list[dict[str, Any]]
     """Objects like `SessionConfigOption` of ACP. `mode` has the modes of an agent that has no
     option for them."""
@@ -108,7 +106,6 @@ async def _info(call: Call, context: Context, name: str) -> AgentInfo:
         name=name,
         username=(await runner.principal(name)).username,
         command=list(config.command) if call.role is AccessRole.OWNER else None,
-        found=config.is_found,
         options=_options(session) if session is not None else [],
         commands=[_said(one) for one in session.commands] if session is not None else [],
         usage=_said(session.usage) if session is not None and session.usage is not None else None,
