@@ -52,8 +52,7 @@ class Server:
             return [plain("good"), {"name": "no_object", "inputSchema": {"type": "string"}}]
         if self.listing == "alike":
             return [plain("a.b"), plain("a/b"), plain("a_b"), plain("x" * 80), plain("x" * 81)]
-        names = ("die", "long_line", "flood", "slow", "ask", "ask_and_forget", "ask_much")
-        names = (*names, "steps", "pid")
+        names = "die long_line flood slow ask ask_and_forget ask_much steps pid".split()
         lies = {**plain("lie"), "outputSchema": {**TEXT}}
         says = {"name": "echo", "description": self.said, "inputSchema": TEXT}
         renamed = {**says, "name": "echo2" if self.said.startswith("Renamed") else "echo"}

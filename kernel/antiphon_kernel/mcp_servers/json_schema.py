@@ -54,7 +54,8 @@ def check_value(schema: Mapping[str, Any], value: Mapping[str, Any]) -> None:
             yield from known["additionalProperties"](validator, more, instance, schema) or ()
 
     changed = {"$ref": follow, "additionalProperties": others}
-    made = extend(dialect, {**dict.fromkeys(_SKIPPED, lambda *_: None), **changed})
+    skipped = dict.fromkeys(_SKIPPED, lambda *_: None)
+    made = extend(dialect, {**skipped, **changed})  # type: ignore[no-untyped-call]
     validator = made(_without_dialects(schema), registry=Registry())
     try:
         wrong = next(iter(validator.iter_errors(dict(value))), None)
