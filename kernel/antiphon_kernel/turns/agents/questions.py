@@ -11,7 +11,7 @@ from antiphon_kernel.files.open_file import AnnouncedWrite
 from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.block_writer import SHELL, begin_call
+from antiphon_kernel.turns.block_writer import SHELL, BlockWriter, begin_call
 from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.turns.turn import one_line
 from antiphon_kernel.types.block_metadata import AGENT_CALL, CHOICES
@@ -86,18 +86,27 @@ async def ask(
         said = {_DECISIONS[key]: one_line(one.name) for key, one in choices.items()}
         said["tool"] = tool
         writer.describe(block, metadata={CHOICES: said})
+        shown = _shown(writer, block)
         refusal = await desk.decide(request)
         decided = writer.context.document.header(block).permission
         chosen = choices.get(
             CallPermission.DENIED if refusal is not None else CallPermission(decided or "once")
         )
-        if refusal is None and tool == EDIT:
+        # The agent may have changed its call meanwhile: nobody knows what was read then.
+        is_known = refusal is None and _shown(writer, block) == shown
+        if is_known and tool == EDIT:
             turn.permitted.update((EDIT, path) for path in paths)
-        if refusal is None and tool == SHELL and isinstance(command, str):
+        if is_known and tool == SHELL and isinstance(command, str):
             turn.permitted.add((SHELL, command))
     if chosen is None:
         return DeniedOutcome(outcome="cancelled")
     return AllowedOutcome(outcome="selected", option_id=chosen.option_id)
+
+
+def _shown(writer: BlockWriter, block: str) -> tuple[object, ...]:
+    """Return what people see of a call."""
+    header = writer.context.document.header(block)
+    return writer.context.document.text(block), header.input, header.metadata.get(AGENT_CALL)
 
 
 async def _paths(
