@@ -17,7 +17,7 @@ from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
 from antiphon_kernel.turns.agents.process import AgentProcess
-from antiphon_kernel.turns.agents.prompt_text import Look, read_prompt
+from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
@@ -57,9 +57,10 @@ class AgentSession:
         self.log = kernel.data / f"agent-{config.name}.log"
         self._connection: AgentConnection | None = None
         self._id = ""
-        self._seen = Look()
-        self._shown: Look | None = None
-        """Part of the context that it has seen once it answers the prompt that it was sent."""
+        self._seen = 0
+        """Version of the context that it has seen."""
+        self._shown = 0
+        """The one that it has seen once it answers the prompt that it was sent."""
         self._can: schema.PromptCapabilities = schema.PromptCapabilities()
         self._played: PlayedTurn | None = None
 
@@ -124,9 +125,9 @@ class AgentSession:
 
     async def _look(self) -> None:
         """Note that the agent has seen what it was shown."""
-        if self._shown is not None:
-            self._seen, self._shown = self._shown, None
-            stored = self._config.name, self._id, self._seen.version
+        if self._shown != self._seen:
+            self._seen = self._shown
+            stored = self._config.name, self._id, self._seen
             await self._kernel.journal.write_agent_session(self._row, *stored)
 
     # Beginning and end
@@ -175,19 +176,16 @@ class AgentSession:
         resumes = getattr(can.session_capabilities, "resume", None) is not None
         opened: Any = None
         if stored is not None and (resumes or can.load_session):
-            session, seq = stored
-            self._seen = self._seen if (self._id, self._seen.version) == stored else Look(seq)
-            self._id = session
+            self._id, self._seen = stored
             begin: Any = agent.resume_session if resumes else agent.load_session
             try:
-                opened = await connection.answered(begin(session_id=session, cwd=folder), seconds)
+                opened = await connection.answered(begin(session_id=self._id, cwd=folder), seconds)
             except AgentRefused as error:
                 _log.info("%s begins a new session: %s", self._config.name, error)
         if opened is None:
             opened = await connection.answered(agent.new_session(cwd=folder), seconds)
-            self._id, self._shown = opened.session_id, Look()
+            self._id, self._seen = opened.session_id, 0
             self.files_read.clear()
-            await self._look()
         self.modes = opened.modes
         self.config_options = list(opened.config_options or ())
         self.changed.notify()
