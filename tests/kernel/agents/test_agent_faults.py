@@ -79,7 +79,7 @@ async def test_what_is_no_message_is_skipped(stage_of: OpenAgent) -> None:
     assert {one.get("code") for one in stage.answers() if one} == {-32601, -32602}
 
 
-LAST = "\n    no key\n    set it\nAll of it is in LOG."
+LAST = "\n    no key\n    set it\nSee that its command is installed and runs ("
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "ends in initialize": (
@@ -148,8 +148,8 @@ async def test_fault_is_said_and_the_next_message_is_answered(
     quick = TurnSettings(agent_silence_seconds=1.5) if "silent" in fault else None
     stage = await stage_of(quick, **steps)
     *_, (kind, status, text) = await stage.ask()
-    log = str(stage.kernel.data / "agent-bot.log")
-    assert (kind, status) == ("error", "error") and text.startswith(said.replace("LOG", log))
+    assert (kind, status) == ("error", "error") and text.startswith(said)
+    assert text.endswith(f"look at {stage.kernel.data}/agent-bot.log.") or "refuses" in fault
     assert not stage.unfinished()
     assert stage.headers()[-1].metadata["can_retry"]
     ended = [*stage.pids(), *_child(stage)]

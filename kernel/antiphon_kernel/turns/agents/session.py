@@ -21,7 +21,6 @@ from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
@@ -48,9 +47,7 @@ class AgentSession:
         """Commands that a message to it may begin with, after a slash."""
         self.usage: schema.UsageUpdate | None = None
         """Use of its window, and cost."""
-        self.changed = Signal[()]()
-        """One of these has changed."""
-        self.files_read: dict[str, str] = {}
+        self._files_read: dict[str, str] = {}
         """Texts of files as the agent has last read or written them."""
         self._kernel, self._row, self._config = kernel, context.row, config
         self._settings = settings
@@ -74,6 +71,7 @@ class AgentSession:
         Raises:
             TurnFailed: if the agent has failed, or has ended the turn without an answer.
         """
+        turn.read = self._files_read
         try:
             connection = self._connection
             if connection is None or connection.has_ended:
@@ -88,26 +86,21 @@ class AgentSession:
                 either: set[asyncio.Future[Any]] = {answered, played.failure}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if played.failure.done():
-                    await self._stop(connection, played, answered)
                     played.failure.result()
                 response = await answered
                 await self._look()
                 await played.end(response)
-            except asyncio.CancelledError:
-                await run_uninterrupted(self._stop(connection, played, answered))
-                raise
             finally:
-                self._played = None
-                await run_uninterrupted(played.close())
+                await run_uninterrupted(self._end(connection, played, answered))
         except AgentFailed as error:
             if not isinstance(error, AgentRefused):
                 await self.close()
             raise TurnFailed(self._explained(error)) from error
 
-    async def _stop(
-        self, connection: AgentConnection, played: PlayedTurn, answered: Awaitable[Any]
+    async def _end(
+        self, connection: AgentConnection, played: PlayedTurn, answered: asyncio.Future[Any]
     ) -> None:
-        """Tell the agent to stop, and wait until it has; kill one that does not."""
+        """End a turn: tell the agent to stop if it has not, and kill it if it does not."""
         played.stop()
         seconds = self._settings.agent_stop_seconds
 
@@ -116,12 +109,16 @@ class AgentSession:
             await answered
 
         try:
-            async with asyncio.timeout(_STOP_SHARE * seconds):
-                await connection.answered(stop(), seconds)
+            if not answered.done():
+                async with asyncio.timeout(_STOP_SHARE * seconds):
+                    await connection.answered(stop(), seconds)
+        except AgentRefused as error:
+            _log.info("%s refuses a prompt that was stopped: %s", self._config.name, error)
         except (AgentFailed, TimeoutError) as error:
-            if not isinstance(error, AgentRefused) and not connection.has_ended:
-                _log.warning("%s is killed, since it does not stop: %s", self._config.name, error)
-                await self.close()
+            _log.warning("%s is ended, since it does not stop: %s", self._config.name, error)
+            await self.close()
+        self._played = None
+        await played.close()
 
     async def _look(self) -> None:
         """Note that the agent has seen what it was shown."""
@@ -185,10 +182,9 @@ class AgentSession:
         if opened is None:
             opened = await connection.answered(agent.new_session(cwd=folder), seconds)
             self._id, self._seen = opened.session_id, 0
-            self.files_read.clear()
+            self._files_read.clear()
         self.modes = opened.modes
         self.config_options = list(opened.config_options or ())
-        self.changed.notify()
 
     async def close(self) -> None:
         """End the process, if one runs; the session goes on with the next turn."""
@@ -198,16 +194,13 @@ class AgentSession:
 
     def _explained(self, error: AgentFailed) -> str:
         """Return what people are told of a failure, and what they can do."""
-        command = " ".join(self._config.command)
-        said = str(error).rstrip(".")
+        said = f"{self._config.name} {error}".rstrip(".")
         if isinstance(error, AgentRefused):
-            return f"{self._config.name} {said}."
-        if "\n" in said:
-            said, last = said.split("\n", 1)
-            return f"{self._config.name} {said}\n{last}\nAll of it is in {self.log}."
+            return f"{said}."
+        then, command = "\n" if "\n" in said else ". ", quote(" ".join(self._config.command))
         return (
-            f"{self._config.name} {said}. See that its command is installed and runs"
-            f" ({quote(command)}), and look at {self.log}."
+            f"{said}{then}See that its command is installed and runs ({command}), and look at"
+            f" {self.log}."
         )
 
     # What the agent says of the session, and what people choose
@@ -225,7 +218,6 @@ class AgentSession:
             case _ if self._played is not None and notification.session_id == self._id:
                 await self._look()
                 await self._played.take(update)
-        self.changed.notify()
 
     async def set_mode(self, mode: str) -> None:
         """Let the agent work in another of its modes.
@@ -236,14 +228,12 @@ class AgentSession:
         await self._choose(lambda agent: agent.set_session_mode(session_id=self._id, mode_id=mode))
         if self.modes is not None:
             self.modes.current_mode_id = mode
-        self.changed.notify()
 
     async def set_option(self, option: str, value: str | bool) -> None:
         """Give an option of the session another value, as `set_mode` does."""
         given = {"config_id": option, "session_id": self._id, "value": value}
         said = await self._choose(lambda agent: agent.set_config_option(**given))
         self.config_options = list(said.config_options)
-        self.changed.notify()
 
     async def _choose(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
         connection, name = self._connection, self._config.name
