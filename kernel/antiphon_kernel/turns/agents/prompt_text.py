@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from acp import schema
+from acp.helpers import (
+    ContentBlock,
+    embedded_text_resource,
+    image_block,
+    resource_block,
+    resource_link_block,
+    text_block,
+)
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import current_layout, layout_of
@@ -23,13 +31,6 @@ from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import SYSTEM, ContextId
 
-PromptPart = (
-    schema.TextContentBlock
-    | schema.ImageContentBlock
-    | schema.ResourceContentBlock
-    | schema.EmbeddedResourceContentBlock
-)
-
 _MOST: Final = 100_000
 """Code points of earlier messages that an agent is given, the last ones."""
 
@@ -45,7 +46,7 @@ _SHARED: Final = (
 
 async def read_prompt(
     turn: AgentTurn, seen: int, can: schema.PromptCapabilities
-) -> tuple[list[PromptPart], int]:
+) -> tuple[list[ContentBlock], int]:
     """Return the prompt of a turn, and the version of the context that it shows.
 
     Args:
@@ -65,13 +66,13 @@ async def read_prompt(
         (own if seen and item.block.author.id == me else before).append(item)
     told = _told(before) + [await _change(context, me, one, rows[one.block.id]) for one in own]
     text = without_mentions(context.document.text(turn.prompt))
-    parts: list[PromptPart] = []
+    parts: list[ContentBlock] = []
     if any(told):
         told.insert(0, "Since you have last looked:" if seen else _SHARED)
-        parts.append(_text("\n\n".join([*filter(None, told), "The message to you:"])))
+        parts.append(text_block("\n\n".join([*filter(None, told), "The message to you:"])))
     # A command of the agent's is one only at the beginning.
     at = 0 if text.startswith("/") else len(parts)
-    parts.insert(at, _text(text))
+    parts.insert(at, text_block(text))
     parts += await _attachments(turn.writer.kernel, context, turn.prompt, can)
     return parts, version
 
@@ -116,9 +117,9 @@ async def _change(
 
 async def _attachments(
     kernel: Kernel, context: Context, message: str, can: schema.PromptCapabilities
-) -> list[PromptPart]:
+) -> list[ContentBlock]:
     """Return the files of a message: by their place in the project, or as they were attached."""
-    parts: list[PromptPart] = []
+    parts: list[ContentBlock] = []
     for header in attached_files(context, message):
         name, kind = (header.path or "file").rpartition("/")[2], header.media_type
         reference = FileReference.of(header.metadata)
@@ -127,19 +128,13 @@ async def _attachments(
         if path is not None and reference is not None:
             lines, uri = reference.lines, (kernel.project / path).as_uri()
             name += f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
-            parts.append(schema.ResourceContentBlock(type="resource_link", name=name, uri=uri))
+            parts.append(resource_link_block(name, uri))
         elif text := context.document.text(header.id):
-            uri = f"attachment:///{name}"
-            contents = schema.TextResourceContents(uri=uri, text=text, mime_type=kind)
-            embedded = schema.EmbeddedResourceContentBlock(type="resource", resource=contents)
-            parts.append(embedded if can.embedded_context else _text(f"Attached {name}:\n{text}"))
-        elif data is not None and (kind or "").startswith("image/") and can.image:
-            encoded = b64encode(data).decode()
-            parts.append(schema.ImageContentBlock(type="image", data=encoded, mime_type=kind or ""))
+            resource = embedded_text_resource(f"attachment:///{name}", text, mime_type=kind)
+            plain = text_block(f"Attached {name}:\n{text}")
+            parts.append(resource_block(resource) if can.embedded_context else plain)
+        elif data is not None and kind is not None and kind.startswith("image/") and can.image:
+            parts.append(image_block(b64encode(data).decode(), kind))
         else:
-            parts.append(_text(f"[attached file: {name}]"))
+            parts.append(text_block(f"[attached file: {name}]"))
     return parts
-
-
-def _text(text: str) -> schema.TextContentBlock:
-    return schema.TextContentBlock(type="text", text=text)

@@ -92,10 +92,15 @@ class AgentSession:
                 await played.end(response)
             finally:
                 await run_uninterrupted(self._end(connection, played, answered))
+        except AgentRefused as error:
+            raise TurnFailed(f"{self._config.name} {error}") from error
         except AgentFailed as error:
-            if not isinstance(error, AgentRefused):
-                await self.close()
-            raise TurnFailed(self._explained(error)) from error
+            await self.close()
+            command = quote(" ".join(self._config.command))
+            raise TurnFailed(
+                f"{self._config.name} {error}\nSee that its command is installed and runs"
+                f" ({command}), and look at {self.log}."
+            ) from error
 
     async def _end(
         self, connection: AgentConnection, played: PlayedTurn, answered: asyncio.Future[Any]
@@ -136,7 +141,7 @@ class AgentSession:
         try:
             process = await AgentProcess.start(self._config, project, self.log)
         except (OSError, ValueError) as error:
-            raise AgentFailed(f"cannot be started: {error}") from error
+            raise AgentFailed(f"cannot be started: {error}.") from error
         client = AgentClient(lambda session: self._played if session == self._id else None)
         connection = AgentConnection(
             process, client, self._updated, self._settings.agent_line_bytes
@@ -150,12 +155,12 @@ class AgentSession:
             said = await connection.answered(about, seconds)
             if said.protocol_version != PROTOCOL_VERSION:
                 found = f"version {said.protocol_version} of the protocol"
-                raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}")
+                raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}.")
             try:
                 await self._open(connection, said)
             except AgentRefused as error:
                 ways = [one.description or one.name for one in said.auth_methods or ()]
-                more = f". It may have to be logged in: {'; '.join(ways)}" if ways else ""
+                more = f" It may have to be logged in: {'; '.join(ways)}." if ways else ""
                 raise AgentRefused(f"{error}{more}") from error
         except BaseException:
             await run_uninterrupted(connection.end())
@@ -191,17 +196,6 @@ class AgentSession:
         connection, self._connection = self._connection, None
         if connection is not None:
             await run_uninterrupted(connection.end())
-
-    def _explained(self, error: AgentFailed) -> str:
-        """Return what people are told of a failure, and what they can do."""
-        said = f"{self._config.name} {error}".rstrip(".")
-        if isinstance(error, AgentRefused):
-            return f"{said}."
-        then, command = "\n" if "\n" in said else ". ", quote(" ".join(self._config.command))
-        return (
-            f"{said}{then}See that its command is installed and runs ({command}), and look at"
-            f" {self.log}."
-        )
 
     # What the agent says of the session, and what people choose
 
@@ -239,8 +233,8 @@ class AgentSession:
         connection, name = self._connection, self._config.name
         try:
             if connection is None or connection.has_ended:
-                raise AgentFailed("does not run here: it starts with the first message to it")
+                raise AgentFailed("does not run here: it starts with the first message to it.")
             seconds = self._settings.agent_silence_seconds
             return await connection.answered(request(connection.agent), seconds)
         except AgentFailed as error:
-            raise invalid_params(f"{name} {error}.", field="agent") from error
+            raise invalid_params(f"{name} {error}", field="agent") from error
