@@ -393,9 +393,9 @@ def mcp(data: Path | None, as_name: str | None) -> None:
         from antiphon.cli.mcp_bridge import McpBridge
 
     query = {"as": as_name} if as_name is not None else {}
-    bridge = McpBridge(sys.stdin.buffer, sys.stdout.buffer)
+    streams = sys.stdin.buffer, sys.stdout.buffer
     try:
-        run(lambda: bridge.run(own_kernel(data).find, query))
+        run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
     except AntiphonError as error:
         raise call_error(error) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -32,14 +33,11 @@ _PLAN_MARKS: Final = {"completed": "[x] {}", "in_progress": "[ ] {} (in progress
 _LOCATIONS: Final = 20
 """Places of a call that its block names."""
 
-_NO_ENDS: Final = {
-    "max_turn_requests": (
-        "The agent has stopped: it has made as many requests as it makes in one turn.",
-        "limit",
-    ),
-    "cancelled": ("The agent says that its turn was cancelled.",),
+_BROKEN_OFF: Final = {
+    "max_turn_requests": "it has made as many requests as it makes in one turn",
+    "cancelled": "it says that its turn was cancelled",
 }
-"""Reasons for an end with which an answer is not whole, and what people are told of them."""
+"""Ends with which an answer is not whole."""
 
 _ENDED: Final = "The turn ended before the agent said what came of this call."
 
@@ -95,8 +93,7 @@ class TurnUpdates:
             case schema.ToolCallStart() | schema.ToolCallUpdate():
                 await self._take_call(update)
             case schema.AgentPlanUpdate():
-                marked = ((_PLAN_MARKS.get(one.status, "[ ] {}"), one) for one in update.entries)
-                await self._write_plan([mark.format(one.content) for mark, one in marked])
+                await self._write_plan(update.entries)
 
     async def end(self, reason: str, usage: schema.Usage | None) -> None:
         """End the turn as the agent has ended it.
@@ -119,12 +116,10 @@ class TurnUpdates:
                 writer.describe(self._last, metadata={USAGE: used.as_json()})
             asker, agent = self.turn.asker.session.principal.id, writer.actor.principal.id
             await writer.kernel.usage.add(writer.context.id, agent, asker, used)
-        if reason in _NO_ENDS:
-            raise TurnFailed(*_NO_ENDS[reason])
-        if is_cut and not is_text:
-            raise TurnFailed(f"The answer ended before it began: {reason}.")
-        if self._last is None:
-            raise TurnFailed("The agent has answered nothing.")
+        if reason in _BROKEN_OFF:
+            raise TurnFailed(f"The agent has stopped: {_BROKEN_OFF[reason]}.", "limit")
+        if self._last is None or (is_cut and not is_text):
+            raise TurnFailed(f"The agent has ended without an answer: {reason}.")
 
     # Text
 
@@ -144,15 +139,14 @@ class TurnUpdates:
             fields = {} if reason is None else {"stop_reason": reason}
             await self.turn.writer.finish(self._block, Status.DONE, **fields)
 
-    async def _write_plan(self, steps: list[str]) -> None:
-        writer = self.turn.writer
-        if self._plan is None:
-            await self._end_text()
-            self._plan = self._last = await writer.create(
-                BlockKind.TEXT, self.turn.prompt, steps, schema=_PLAN
-            )
-        else:
+    async def _write_plan(self, entries: Sequence[schema.PlanEntry]) -> None:
+        steps = [_PLAN_MARKS.get(one.status, "[ ] {}").format(one.content) for one in entries]
+        if self._plan is not None:
             await self._set(self._plan, steps)
+            return
+        await self._end_text()
+        create, prompt = self.turn.writer.create, self.turn.prompt
+        self._plan = self._last = await create(BlockKind.TEXT, prompt, steps, schema=_PLAN)
 
     # Calls
 
