@@ -9,7 +9,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.errors import invalid_params
-from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 if TYPE_CHECKING:
@@ -80,16 +80,11 @@ async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
     Only owners may: a mode can let it work without asking.
     """
     context = await call.context(params.context, is_partial=True)
-    agents = runner_of(call.kernel).agents
-    if params.agent not in agents:
-        raise invalid_params(
-            f"There is no agent {quote(params.agent)}; there are: {join_names(agents) or 'none'}.",
-            field="agent",
-        )
-    session = agents.find(context, params.agent)
+    session = runner_of(call.kernel).agents.find(context, params.agent)
     if session is None:
         raise invalid_params(
-            f"{params.agent} has had no turn here: it starts with the first message to it.",
+            f"No agent {quote(params.agent)} has had a turn here: agents start with the first"
+            " message to them, and agent.list names them.",
             field="agent",
         )
     if params.option == "mode" and all(one.id != "mode" for one in session.config_options):

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 
 import pytest
+from acp.schema import EnvVariable
 
 from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents.terminals import AgentTerminals
@@ -57,7 +58,9 @@ async def test_variables_and_folder_stand_in_the_line(
     played, terminals = free
     folder = played.project / "sub folder"
     folder.mkdir()
-    terminal = await terminals.create("pwd; echo $A", env={"A": "x y"}, cwd=str(folder))
+    terminal = await terminals.create(
+        "pwd; echo $A", env=[EnvVariable(name="A", value="x y")], cwd=str(folder)
+    )
     await terminals.wait(terminal)
     assert terminals.output(terminal).output == f"{folder}\nx y\n"
     shown = f"export 'A=x y'; cd '{folder}' && pwd; echo $A"
@@ -123,7 +126,8 @@ async def test_asks_for_a_command_that_nobody_has_allowed(open_turn: OpenTurn) -
     await terminals.wait(await terminals.create("touch", ["ran"], cwd=str(asking.project)))
     assert (asking.project / "ran").exists()
     # Allowed as it was, and not with other variables.
-    task, block = await asking.asked(terminals.create("touch ran", env={"PATH": "/tmp"}))
+    path = [EnvVariable(name="PATH", value="/tmp")]
+    task, block = await asking.asked(terminals.create("touch ran", env=path))
     await asking.decide(block, "no")
     with pytest.raises(AntiphonError):
         await task

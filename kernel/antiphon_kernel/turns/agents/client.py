@@ -76,13 +76,7 @@ class PlayedTurn:
                 await write_file(turn, params["path"], params["content"])
                 return schema.WriteTextFileResponse()
             case "create_terminal":
-                made = await terminals.create(
-                    params["command"],
-                    params["args"] or (),
-                    {one.name: one.value for one in params["env"] or ()},
-                    params["cwd"],
-                    params["output_byte_limit"],
-                )
+                made = await terminals.create(**params)
                 return schema.CreateTerminalResponse(terminal_id=made)
             case "terminal_output":
                 return terminals.output(terminal)

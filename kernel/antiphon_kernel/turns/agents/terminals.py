@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,10 +44,11 @@ class AgentTerminals:
     async def create(
         self,
         command: str,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
+        args: Sequence[str] | None = None,
+        env: Sequence[schema.EnvVariable] | None = None,
         cwd: str | None = None,
         output_byte_limit: int | None = None,
+        **_: object,
     ) -> str:
         """Start a command, which a person may have to allow; return the id of its block.
 
@@ -57,11 +58,11 @@ class AgentTerminals:
             AntiphonError: permission_denied if it may not be run.
         """
         turn, writer = self._turn, self._turn.writer
-        line = replace_half_characters(" ".join([command, *map(shlex.quote, args)]))
+        line = replace_half_characters(" ".join([command, *map(shlex.quote, args or ())]))
         if cwd is not None and cwd.rstrip("/") != str(writer.kernel.project):
             line = f"cd {shlex.quote(cwd)} && {line}"
-        for name, value in (env or {}).items():
-            line = f"export {shlex.quote(f'{name}={value}')}; {line}"
+        for one in env or ():
+            line = f"export {shlex.quote(f'{one.name}={one.value}')}; {line}"
         if not line.strip():
             raise invalid_params("The command is empty: say what to run.", field="command")
         blocks = await turn.open_call(turn.request(SHELL, {"command": line}), line)
