@@ -33,7 +33,8 @@ from mcp_types import (
 from antiphon_kernel.mcp_servers.elicitation import Elicitation, ElicitationAnswer
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
-from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, ErrorLog, stdio_streams
+from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, stdio_streams
+from antiphon_kernel.shell import ErrorLog
 
 Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 """Asks people on behalf of a call."""

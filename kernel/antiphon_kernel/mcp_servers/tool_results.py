@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,17 +27,10 @@ class ResultFile:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """A result as it is written into blocks."""
-
-    text: str
-    files: Sequence[ResultFile]
-    is_error: bool
-
-
-def read_result(result: CallToolResult, most_files: int, most_bytes: int) -> ToolResult:
-    """Return what is kept of a result: texts in order, and files in order.
+def read_result(
+    result: CallToolResult, most_files: int, most_bytes: int
+) -> tuple[str, list[ResultFile]]:
+    """Return what is kept of a result: all of its text, and its files in order.
 
     Args:
         most_files: further ones are named in the text.
@@ -68,7 +61,7 @@ def read_result(result: CallToolResult, most_files: int, most_bytes: int) -> Too
     data = result.structured_content
     if data is not None and not any(_says(line, data) for line in lines):
         lines.append(json.dumps(data, ensure_ascii=False, indent=1))
-    return ToolResult("\n".join(lines), files, result.is_error)
+    return "\n".join(lines), files
 
 
 def _read(one: ContentBlock, lines: list[str], take: _Take) -> None:

@@ -42,9 +42,6 @@ _PROGRESS_SECONDS: Final = 0.25
 _LONGEST_MESSAGE: Final = 500
 """Code points of a message with progress that are shown."""
 
-_MOST_RESETS: Final = 10
-"""A call with progress may take so many times as long as one without."""
-
 
 @dataclass(eq=False, slots=True)
 class _WaitingQuestion:
@@ -155,27 +152,24 @@ class ServedCall:
         loop, blocks = asyncio.get_running_loop(), self.blocks
         server = self.servers.servers[tool.server]
         seconds = server.config.seconds
-        latest = loop.time() + _MOST_RESETS * seconds
 
-        def prolong(when: float | None) -> None:
+        def wait_on() -> None:
+            """Give it all of its time again, but while people are asked."""
             with suppress(RuntimeError):  # the call has ended meanwhile
-                limit.reschedule(when)
+                limit.reschedule(None if self._asking.locked() else loop.time() + seconds)
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
-            if not self._asking.locked():
-                prolong(min(loop.time() + seconds, latest))
+            wait_on()
             self._show(progress, total, message)
 
         async def ask(asked: Elicitation) -> ElicitationAnswer:
-            nonlocal latest
             asker, questions = self.asker.session.principal.id, self.servers.questions
-            async with self._asking:
-                began = loop.time()
-                prolong(None)  # people take as long as they do
-                answer = await questions.ask(blocks.writer, blocks.call, asker, asked)
-                latest += loop.time() - began
-                prolong(min(loop.time() + seconds, latest))
-                return answer
+            try:
+                async with self._asking:
+                    wait_on()
+                    return await questions.ask(blocks.writer, blocks.call, asker, asked)
+            finally:
+                wait_on()
 
         try:
             async with asyncio.timeout(seconds) as limit:
@@ -192,14 +186,14 @@ class ServedCall:
         finally:
             self.servers.questions.withdraw(blocks.call)
         limits = blocks.writer.kernel.limits
-        result = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
-        text = self.kept.add(replace_half_characters(result.text)) + self.kept.take_rest()
+        text, files = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
+        text = self.kept.add(replace_half_characters(text)) + self.kept.take_rest()
         self._clear()
-        if result.is_error:
+        if found.is_error:
             await blocks.fail(text or "The tool has failed, and does not say why.")
             return
         await blocks.writer.append(blocks.result, text)
-        await self._write_files(result.files)
+        await self._write_files(files)
         is_cut = self.kept.left_out > 0
         await blocks.writer.finish(blocks.result, Status.DONE, truncated=is_cut)
         await blocks.end(Status.DONE)

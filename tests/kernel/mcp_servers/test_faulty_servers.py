@@ -42,6 +42,12 @@ def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers_module, "LONGEST_DELAY", 0.0)
 
 
+def allow(stage: ServedStage, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give calls of the server so many seconds."""
+    server = stage.runner.servers["bad"]
+    monkeypatch.setattr(server, "config", replace(server.config, seconds=seconds))
+
+
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -93,7 +99,10 @@ async def test_flood_is_cut_and_garbage_left_out(stage: ServedStage) -> None:
 
 
 @shared
-async def test_progress_stands_in_the_cell_until_the_result_comes(stage: ServedStage) -> None:
+async def test_progress_stands_in_the_cell_until_the_result_comes(
+    stage: ServedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(stage, 0.7, monkeypatch)  # less than it takes, more than between two steps
     await stage.begin("bad__steps")
     await until(lambda: stage.results()[-1] == "[2 of 3] step 2")
     await stage.runner.wait_idle()
@@ -114,12 +123,12 @@ async def test_stop_key_cancels_the_call_at_the_server(stage: ServedStage) -> No
 
 
 @shared
-async def test_call_without_an_answer_is_stopped(stage: ServedStage) -> None:
-    server = stage.runner.servers["bad"]
-    usual, server.config = server.config, replace(server.config, seconds=0.2)
+async def test_call_without_an_answer_is_stopped(
+    stage: ServedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(stage, 0.2, monkeypatch)
     said = "Stopped: bad__slow has not answered within 0.2 seconds."
     assert await stage.run("bad__slow") == said
-    server.config = usual
 
 
 @shared
@@ -169,8 +178,13 @@ async def test_question_is_answered_by_an_owner(stage: ServedStage) -> None:
 
 
 @shared
-async def test_question_is_declined(stage: ServedStage) -> None:
+async def test_question_is_declined_after_any_time(
+    stage: ServedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(stage, 0.2, monkeypatch)
     await stage.begin("bad__ask")
+    await stage.asked()
+    await asyncio.sleep(0.3)
     await stage.call("elicitation.answer", block_id=await stage.asked(), action="decline")
     await stage.runner.wait_idle()
     assert json.loads(stage.results()[-1]) == {"action": "decline"}

@@ -46,13 +46,13 @@ def resource(**fields: Any) -> dict[str, Any]:
 def test_content_is_kept_or_named(
     content: list[dict[str, Any]], text: str, files: list[str] | int
 ) -> None:
-    found = read_result(CallToolResult.model_validate({"content": content}), 1, 1_000)
+    found, kept = read_result(CallToolResult.model_validate({"content": content}), 1, 1_000)
     said = [
         line if "not kept" not in line else line.split(":")[0] + ": not kept]"
-        for line in found.text.split("\n")
+        for line in found.split("\n")
     ]
     assert "\n".join(said) == text
-    named = [one.name for one in found.files]
+    named = [one.name for one in kept]
     assert len(named) == files if isinstance(files, int) else named == files
 
 
@@ -68,4 +68,4 @@ def test_content_is_kept_or_named(
 def test_structured_content_is_said_once(text: str | None, data: object, kept: str) -> None:
     content = [] if text is None else [{"type": "text", "text": text}]
     result = CallToolResult.model_validate({"content": content, "structuredContent": data})
-    assert read_result(result, 1, 1_000).text == kept
+    assert read_result(result, 1, 1_000)[0] == kept
