@@ -141,3 +141,16 @@ async def test_ends_a_command_that_takes_too_long(open_turn: OpenTurn) -> None:
     assert (await terminals.wait(terminal)).signal == "SIGTERM"
     assert turn.header(terminal).stop_reason == "time_limit"
     await terminals.close()
+
+
+async def test_commands_are_ended_together(free: tuple[DirectTurn, AgentTerminals]) -> None:
+    played, terminals = free
+    waits = "touch {0}; until [ -e {1} ]; do sleep 0.05; done; touch {0}-met; exit"
+    made: list[str] = []
+    for names in (("a", "b"), ("b", "a")):
+        trap = waits.format(*names)
+        command = f"trap '{trap}' TERM; echo on; while :; do sleep 0.05; done"
+        made.append(await terminals.create(command))
+    await until(lambda: all(terminals.output(one).output for one in made))
+    await terminals.close()
+    assert {one.name for one in played.project.glob("*-met")} == {"a-met", "b-met"}

@@ -103,8 +103,8 @@ class AgentTerminals:
 
     async def close(self) -> None:
         """End every command."""
-        for one in tuple(self._terminals.values()):
-            await self._end(one, "Ended with the turn.")
+        every = tuple(self._terminals.values())
+        await asyncio.gather(*(self._end(one, "Ended with the turn.") for one in every))
         self._terminals.clear()
 
     def _find(self, terminal: str) -> _AgentTerminal:
