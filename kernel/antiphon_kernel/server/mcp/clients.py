@@ -14,7 +14,6 @@ from typing import Final
 from antiphon_kernel.access import VIA_MCP
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
-from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.ids import NAME_LENGTH, as_name
 from antiphon_kernel.types.records import Actor, Principal
@@ -29,8 +28,8 @@ class McpClient:
     actor: Actor
     session: str
     """Its session of MCP; empty in the era without sessions."""
-    followed: dict[str, Subscription] = field(default_factory=dict)
-    """By URI, what it has subscribed to in its session."""
+    telling: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """Tells of changes of what it has subscribed to in its session, by URI."""
     leaving: asyncio.TimerHandle | None = None
     """When it has been idle for too long."""
 

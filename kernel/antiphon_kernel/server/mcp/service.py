@@ -108,7 +108,6 @@ class McpService:
         self._kernel = kernel
         self._clients = clients
         self._tools = listed_tools(kernel.registry)
-        self._telling: set[asyncio.Task[None]] = set()
 
     async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
         """List all tools, to everybody: what one may not do is said when it is called."""
@@ -179,18 +178,17 @@ class McpService:
         """Tell of changes of a block on the stream of the session (2025-11-25)."""
         client, uri = await self._client(ctx), params.uri
         followed = await self._follow(client.actor, uri)
-        self._unfollow(client.followed.pop(uri, None))
-        client.followed[uri] = followed
-        telling = asyncio.create_task(_tell(followed, ctx.session.send_resource_updated, uri))
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        await self.unsubscribe(ctx, params)
+        telling = self._tell(followed, ctx.session.send_resource_updated, uri)
+        client.telling[uri] = asyncio.create_task(telling)
         return types.EmptyResult()
 
     async def unsubscribe(
-        self, ctx: _Context, params: types.UnsubscribeRequestParams
+        self, ctx: _Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell of it no more."""
-        self._unfollow((await self._client(ctx)).followed.pop(params.uri, None))
+        if (telling := (await self._client(ctx)).telling.pop(params.uri, None)) is not None:
+            telling.cancel()
         return types.EmptyResult()
 
     async def listen(
@@ -201,26 +199,24 @@ class McpService:
         Blocks that are not there, or that the caller may not read, are left out of what is
         acknowledged.
         """
-        actor, followed = (await self._client(ctx)).actor, dict[str, Subscription]()
-        bus = InMemorySubscriptionBus()
-        handler = ListenHandler(bus)
+        actor, bus = (await self._client(ctx)).actor, InMemorySubscriptionBus()
+        handler, followed = ListenHandler(bus), dict[str, Subscription]()
+        for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
+            with suppress(MCPError):
+                followed[uri] = await self._follow(actor, uri)
+        honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
 
         async def publish(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri=uri))
 
+        telling = asyncio.gather(*(self._tell(one, publish, uri) for uri, one in followed.items()))
+        telling.add_done_callback(lambda _: handler.close())
         try:
-            for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
-                with suppress(MCPError):
-                    followed[uri] = await self._follow(actor, uri)
-            telling = asyncio.gather(*(_tell(one, publish, uri) for uri, one in followed.items()))
-            telling.add_done_callback(lambda _: handler.close())
-            honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
             return await handler(
                 ctx, types.SubscriptionsListenRequestParams(notifications=honoured)
             )
         finally:
-            for one in followed.values():
-                self._unfollow(one)
+            telling.cancel()
 
     async def _follow(self, actor: Actor, uri: str) -> Subscription:
         subscribe = {"block_ids": [_reference(uri)]}
@@ -228,8 +224,18 @@ class McpService:
         self._kernel.subscriptions.claim(actor.session)
         return self._kernel.subscriptions.find(actor, begun["subscription"])
 
-    def _unfollow(self, followed: Subscription | None) -> None:
-        if followed is not None:
+    async def _tell(
+        self, followed: Subscription, tell: Callable[[str], Awaitable[None]], uri: str
+    ) -> None:
+        """Tell of changes of a block until nobody wants to hear of it any more."""
+        try:
+            async for _ in followed:
+                followed.skip()
+                await tell(uri)
+                await asyncio.sleep(_PAUSE_SECONDS)
+        except AntiphonError:
+            pass  # whoever reads the block again is told why
+        finally:
             self._kernel.subscriptions.end(followed)
 
     async def _client(self, ctx: _Context) -> McpClient:
@@ -251,15 +257,6 @@ class McpService:
         except AntiphonError as error:
             said = f"{quote(uri)}: {explained(error)}"
             raise MCPError(types.INVALID_PARAMS, said, {"uri": uri}) from error
-
-
-async def _tell(followed: Subscription, tell: Callable[[str], Awaitable[None]], uri: str) -> None:
-    """Tell of changes of a block until it is not followed any more."""
-    with suppress(AntiphonError):  # whoever reads the block again is told why
-        async for _ in followed:
-            followed.skip()
-            await tell(uri)
-            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _resource(block: dict[str, Any]) -> types.Resource:
