@@ -25,7 +25,7 @@ from antiphon_kernel.layout import is_path
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.clients import McpClient, McpClients
-from antiphon_kernel.server.mcp.tools import call_tool, explained, listed_tools
+from antiphon_kernel.server.mcp.tools import OFFERS, call_tool, explained, listed_tools
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
@@ -107,23 +107,24 @@ class McpService:
     def __init__(self, kernel: Kernel, clients: McpClients) -> None:
         self._kernel = kernel
         self._clients = clients
-        self._tools = listed_tools(kernel.registry)
 
     async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
         """List all tools, to everybody: what one may not do is said when it is called."""
-        return types.ListToolsResult(tools=self._tools)
+        # It takes a while the first time, in which people go on typing.
+        tools = await asyncio.to_thread(listed_tools, self._kernel.registry)
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; what it fails with is a result that a model can read."""
-        names = [one.name for one in self._tools]
-        if params.name not in names:
-            said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(names)}."
+        if params.name not in OFFERS:
+            said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(OFFERS)}."
             raise MCPError(types.INVALID_PARAMS, said)
-        actor, structured = (await self._client(ctx)).actor, None
+        client, structured = await self._client(ctx), None
+        call = call_tool(self._kernel, client.actor, params.name, params.arguments or {})
         try:
-            structured = await call_tool(self._kernel, actor, params.name, params.arguments or {})
+            structured = await client.run(call)
             text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
             text = explained(error)
