@@ -112,8 +112,13 @@ def send(
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("--model", metavar="NAME", help="The model that answers.  [default: as in the app]")
-@click.option("--agent", metavar="NAME", help="An agent that answers, over ACP.")
+@click.option(
+    "--model",
+    "--agent",
+    "model",
+    metavar="NAME",
+    help="The model or agent that answers.  [default: as in the app]",
+)
 @click.option(
     "--output",
     "--output-format",
@@ -139,7 +144,6 @@ def send(
 def run(
     prompt: str | None,
     model: str | None,
-    agent: str | None,
     output: str,
     allow: tuple[str, ...],
     max_rounds: int | None,
@@ -157,8 +161,6 @@ def run(
     ended the turn, 130 the turn was interrupted.
     """
     text = _read_message("run") if prompt in (None, "-") else str(prompt)
-    if agent is not None and model is not None:
-        raise click.UsageError("name a model or an agent, not both")
     if not text.strip():
         raise CommandError("the prompt is empty: say what the model is to do.", ExitCode.USAGE)
     with default_sigint():
@@ -172,7 +174,6 @@ def run(
             text=text,
             context=context or kernel.context or DEFAULT_CONTEXT,
             model=model,
-            agent=agent,
             allow=[one.replace(".", "_") for one in allow],
             max_rounds=max_rounds,
         )
@@ -202,7 +203,10 @@ def acp(kernel: KernelTarget) -> None:
             " pip install 'antiphon[agents]'."
         )
     if sys.stdin.isatty():
-        raise CommandError("this is for editors to start, see docs/agents.md.", ExitCode.USAGE)
+        raise CommandError(
+            "this is for editors to start, which talk to it over pipes: see docs/agents.md.",
+            ExitCode.USAGE,
+        )
     with default_sigint():
         from antiphon.acp_agent.agent import serve
         from antiphon.locations import data_folder

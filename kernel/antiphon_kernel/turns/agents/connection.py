@@ -25,7 +25,7 @@ _UPDATE: Final = "session/update"
 
 
 class AgentFailed(Exception):
-    """The agent cannot be talked to any more; the message goes on from its name."""
+    """The agent cannot be talked to any more; the message follows its name."""
 
 
 class AgentRefused(AgentFailed):
@@ -47,12 +47,7 @@ class AgentConnection:
         updated: Callable[[schema.SessionNotification], Awaitable[None]],
         line_bytes: int,
     ) -> None:
-        """
-        Args:
-            client: answers the requests of the agent; what it has no method for is refused.
-            updated: takes the updates of sessions, one after the other.
-            line_bytes: the longest line that the agent may send.
-        """
+        """`client` answers requests of the agent; `updated` takes the updates of sessions."""
         self._process, self._updated, self._most = process, updated, line_bytes
         self._read = bytearray()
         self._problem = ""
@@ -79,13 +74,14 @@ class AgentConnection:
             while silence is not None and not asked.done():
                 left = max(self._process.heard_at, began) + silence - loop.time()
                 if left <= 0:
-                    raise AgentFailed(f"has said nothing for {silence:g} s")
+                    raise AgentFailed(f"has said nothing for {silence:g} s.")
                 await asyncio.wait({asked}, timeout=left)
             return await asked
         except RequestError as error:
-            raise AgentRefused(f"refuses: {error}{_details(error)}") from error
+            said = f"refuses: {str(error).rstrip('.')}{_details(error)}."
+            raise AgentRefused(said) from error
         except ValidationError as error:
-            said = f"has answered what the protocol does not have: {error.title}"
+            said = f"has answered what the protocol does not have: {error.title}."
             raise AgentFailed(said) from error
         except ConnectionError as error:
             raise AgentFailed(self._problem or self._process.how_it_ended()) from error
@@ -128,7 +124,7 @@ class AgentConnection:
         while (at := self._read.find(b"\n", searched)) < 0:
             searched = len(self._read)
             if searched > self._most:
-                self._problem = f"has sent a line of more than {self._most:,} bytes"
+                self._problem = f"has sent a line of more than {self._most:,} bytes."
                 return None
             data = await self._process.read()
             if not data:

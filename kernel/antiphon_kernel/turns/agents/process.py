@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import shlex
 from asyncio.subprocess import Process
 from contextlib import AsyncExitStack, suppress
@@ -12,31 +10,25 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.config.agents import AgentConfig
-from antiphon_kernel.shell import LINGER_SECONDS, run_service, wait_exited
-from antiphon_kernel.text.sanitize import sanitize
-
-_log = logging.getLogger(__name__)
-
-LOG_BYTES: Final = 1_000_000
-"""Size at which the log of what agents complain of is begun anew; one older log is kept."""
+from antiphon_kernel.shell import LINGER_SECONDS, ErrorLog, run_service, wait_exited
 
 _LOOK_SECONDS: Final = 0.1
 """Between two looks whether it has exited, which most often the end of what it says tells."""
 
-_LAST_BYTES: Final = 2_000
 _READ_BYTES: Final = 65_536
 
 
 class AgentProcess:
     """One process with all that it has started; nothing of it is left once it has ended."""
 
-    def __init__(self, process: Process, stack: AsyncExitStack, log: Path) -> None:
+    def __init__(self, process: Process, stack: AsyncExitStack, log: ErrorLog) -> None:
         """`stack` ends it."""
-        self._process, self._stack, self._log_file = process, stack, log
-        self._last_errors = b""
+        assert process.stderr is not None
+        self._process, self._stack, self._log = process, stack, log
         exited = wait_exited(process, _LOOK_SECONDS)
+        complaining = log.read(process.stderr, self._heard)
         self._exited = asyncio.create_task(exited, name="exit of an agent")
-        self._complaining = asyncio.create_task(self._keep_errors(), name="stderr of an agent")
+        self._complaining = asyncio.create_task(complaining, name="stderr of an agent")
         self._ending: asyncio.Task[None] | None = None
         self.heard_at = asyncio.get_running_loop().time()
         """Time at which it was last heard of, by the clock of the event loop."""
@@ -50,7 +42,7 @@ class AgentProcess:
         """
         stack, folder = AsyncExitStack(), Path(config.cwd or project)
         service = run_service(f"exec {shlex.join(config.command)}", folder, config.env)
-        return cls(await stack.enter_async_context(service), stack, log)
+        return cls(await stack.enter_async_context(service), stack, ErrorLog(log))
 
     async def read(self) -> bytes:
         """Return what it says next; nothing once it has ended.
@@ -67,7 +59,7 @@ class AgentProcess:
             reading.cancel()
         if not data:
             await asyncio.wait({self._exited}, timeout=LINGER_SECONDS)
-        self.heard_at = asyncio.get_running_loop().time()
+        self._heard()
         return data
 
     async def write(self, data: bytes) -> None:
@@ -99,25 +91,8 @@ class AgentProcess:
         """Return how it has ended, and the last that it complained of."""
         code = self._process.returncode or 0
         said = f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
-        lines = sanitize(self._last_errors.decode(errors="replace")).strip().splitlines()
-        if len(self._last_errors) == _LAST_BYTES:
-            lines = lines[1:]
-        last = "".join(f"\n    {line}" for line in lines[-10:])
+        last = "".join(f"\n    {line}" for line in self._log.last)
         return f"{said}. Its last lines:{last}" if last else f"{said}, without a word on stderr."
 
-    async def _keep_errors(self) -> None:
-        assert self._process.stderr is not None
-        while data := await self._process.stderr.read(_READ_BYTES):
-            self.heard_at = asyncio.get_running_loop().time()
-            self._last_errors = (self._last_errors + data)[-_LAST_BYTES:]
-            try:
-                handle = os.open(self._log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                try:
-                    os.write(handle, data)
-                    is_full = os.fstat(handle).st_size > LOG_BYTES
-                finally:
-                    os.close(handle)
-                if is_full:
-                    self._log_file.replace(self._log_file.with_suffix(".log.1"))
-            except OSError as error:
-                _log.warning("what an agent complains of is not kept: %s", error)
+    def _heard(self) -> None:
+        self.heard_at = asyncio.get_running_loop().time()
