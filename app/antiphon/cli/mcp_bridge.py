@@ -110,7 +110,7 @@ class McpBridge:
                             await self._print(json.loads(event.data))
                 elif verb == "POST":
                     said = (await response.aread()).decode()
-                    if kind.startswith("application/json"):
+                    if said and kind.startswith("application/json"):
                         await self._print({**json.loads(said), "id": number})
                 if message.get("method") == _OPENING:
                     self._opening = content
