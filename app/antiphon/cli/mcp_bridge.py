@@ -103,19 +103,20 @@ class McpBridge:
         number, said = message.get("id"), _GONE
         try:
             async with aclosing(await self._sent(verb, content, message)) as response:
-                if response.headers.get("content-type", "").startswith(_EVENTS):
+                kind = response.headers.get("content-type", "")
+                if kind.startswith(_EVENTS):
                     async for event in httpx2.EventSource(response, max_event_size=None):
                         if event.data:
                             await self._print(json.loads(event.data))
-                elif verb == "POST" and (text := await response.aread()):
-                    await self._print({**json.loads(text), "id": number})
+                elif verb == "POST":
+                    said = (await response.aread()).decode()
+                    if said and kind.startswith("application/json"):
+                        await self._print({**json.loads(said), "id": number})
                 if message.get("method") == _OPENING:
                     self._opening = content
                     self._session = response.headers.get(MCP_SESSION_ID, "")
         except AntiphonError as refused:
             said = refused.message
-        except ValueError:
-            said = f"The kernel refused it: {response.text}."
         except httpx2.TransportError:
             pass
         if "method" in message and number in self._asked:

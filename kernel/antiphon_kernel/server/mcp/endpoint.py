@@ -57,9 +57,7 @@ class McpEndpoint:
                 return
         except AntiphonError as error:
             status, headers = refusal(error).status_code, {}
-            if isinstance(error.__cause__, ModuleNotFoundError):
-                status = 501
-            elif status == 401:
+            if status == 401:
                 where = f"{Request(scope).base_url}{METADATA_PATH[1:]}{PATH}"
                 headers["WWW-Authenticate"] = f'Bearer resource_metadata="{where}"'
             # As an answer of the protocol, whose message clients show.

@@ -25,7 +25,7 @@ from antiphon_kernel.layout import is_path
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.clients import McpClient, McpClients
-from antiphon_kernel.server.mcp.tools import call_tool, explained, listed_tools
+from antiphon_kernel.server.mcp.tools import OFFERS, call_tool, explained, listed_tools
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
@@ -107,24 +107,24 @@ class McpService:
     def __init__(self, kernel: Kernel, clients: McpClients) -> None:
         self._kernel = kernel
         self._clients = clients
-        self._tools = listed_tools(kernel.registry)
-        self._telling: set[asyncio.Task[None]] = set()
 
     async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
         """List all tools, to everybody: what one may not do is said when it is called."""
-        return types.ListToolsResult(tools=self._tools)
+        # It takes a while the first time, in which people go on typing.
+        tools = await asyncio.to_thread(listed_tools, self._kernel.registry)
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; what it fails with is a result that a model can read."""
-        names = [one.name for one in self._tools]
-        if params.name not in names:
-            said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(names)}."
+        if params.name not in OFFERS:
+            said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(OFFERS)}."
             raise MCPError(types.INVALID_PARAMS, said)
-        actor, structured = (await self._client(ctx)).actor, None
+        client, structured = await self._client(ctx), None
+        call = call_tool(self._kernel, client.actor, params.name, params.arguments or {})
         try:
-            structured = await call_tool(self._kernel, actor, params.name, params.arguments or {})
+            structured = await client.run(call)
             text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
             text = explained(error)
@@ -179,18 +179,17 @@ class McpService:
         """Tell of changes of a block on the stream of the session (2025-11-25)."""
         client, uri = await self._client(ctx), params.uri
         followed = await self._follow(client.actor, uri)
-        self._unfollow(client.followed.pop(uri, None))
-        client.followed[uri] = followed
-        telling = asyncio.create_task(_tell(followed, ctx.session.send_resource_updated, uri))
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        await self.unsubscribe(ctx, params)
+        telling = self._tell(followed, ctx.session.send_resource_updated, uri)
+        client.telling[uri] = asyncio.create_task(telling)
         return types.EmptyResult()
 
     async def unsubscribe(
-        self, ctx: _Context, params: types.UnsubscribeRequestParams
+        self, ctx: _Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell of it no more."""
-        self._unfollow((await self._client(ctx)).followed.pop(params.uri, None))
+        if (telling := (await self._client(ctx)).telling.pop(params.uri, None)) is not None:
+            telling.cancel()
         return types.EmptyResult()
 
     async def listen(
@@ -201,26 +200,24 @@ class McpService:
         Blocks that are not there, or that the caller may not read, are left out of what is
         acknowledged.
         """
-        actor, followed = (await self._client(ctx)).actor, dict[str, Subscription]()
-        bus = InMemorySubscriptionBus()
-        handler = ListenHandler(bus)
+        actor, bus = (await self._client(ctx)).actor, InMemorySubscriptionBus()
+        handler, followed = ListenHandler(bus), dict[str, Subscription]()
+        for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
+            with suppress(MCPError):
+                followed[uri] = await self._follow(actor, uri)
+        honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
 
         async def publish(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri=uri))
 
+        telling = asyncio.gather(*(self._tell(one, publish, uri) for uri, one in followed.items()))
+        telling.add_done_callback(lambda _: handler.close())
         try:
-            for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
-                with suppress(MCPError):
-                    followed[uri] = await self._follow(actor, uri)
-            telling = asyncio.gather(*(_tell(one, publish, uri) for uri, one in followed.items()))
-            telling.add_done_callback(lambda _: handler.close())
-            honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
             return await handler(
                 ctx, types.SubscriptionsListenRequestParams(notifications=honoured)
             )
         finally:
-            for one in followed.values():
-                self._unfollow(one)
+            telling.cancel()
 
     async def _follow(self, actor: Actor, uri: str) -> Subscription:
         subscribe = {"block_ids": [_reference(uri)]}
@@ -228,8 +225,18 @@ class McpService:
         self._kernel.subscriptions.claim(actor.session)
         return self._kernel.subscriptions.find(actor, begun["subscription"])
 
-    def _unfollow(self, followed: Subscription | None) -> None:
-        if followed is not None:
+    async def _tell(
+        self, followed: Subscription, tell: Callable[[str], Awaitable[None]], uri: str
+    ) -> None:
+        """Tell of changes of a block until nobody wants to hear of it any more."""
+        try:
+            async for _ in followed:
+                followed.skip()
+                await tell(uri)
+                await asyncio.sleep(_PAUSE_SECONDS)
+        except AntiphonError:
+            pass  # whoever reads the block again is told why
+        finally:
             self._kernel.subscriptions.end(followed)
 
     async def _client(self, ctx: _Context) -> McpClient:
@@ -251,15 +258,6 @@ class McpService:
         except AntiphonError as error:
             said = f"{quote(uri)}: {explained(error)}"
             raise MCPError(types.INVALID_PARAMS, said, {"uri": uri}) from error
-
-
-async def _tell(followed: Subscription, tell: Callable[[str], Awaitable[None]], uri: str) -> None:
-    """Tell of changes of a block until it is not followed any more."""
-    with suppress(AntiphonError):  # whoever reads the block again is told why
-        async for _ in followed:
-            followed.skip()
-            await tell(uri)
-            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _resource(block: dict[str, Any]) -> types.Resource:

@@ -40,7 +40,7 @@ class _McpOffer(NamedTuple):
         return [key[:-1] for key in self.params.split() if key[-1] == "!"]
 
 
-_OFFERS: Final = (
+_LISTED: Final = (
     _McpOffer("list_contexts", "context.list", "archived"),
     _McpOffer(
         "read_context",
@@ -102,7 +102,8 @@ _OFFERS: Final = (
         destroys=True,
     ),
 )
-"""In the order in which they are listed."""
+OFFERS: Final = {one.name: one for one in _LISTED}
+"""By name, in the order in which they are listed."""
 
 _PLAINER: Final = {
     "context": {"type": "string", "description": "Label or id of the context: see list_contexts."},
@@ -115,7 +116,7 @@ _NAMES: Final = {
     "block.list": "read_context",
     "block.search": "search",
     "block.append": "append",
-    **{one.tool: one.name for one in _OFFERS},
+    **{one.tool: one.name for one in _LISTED},
 }
 _NAMED: Final = re.compile(rf"\b({'|'.join(map(re.escape, _NAMES))})\b")
 
@@ -144,7 +145,7 @@ def _renamed(text: str) -> str:
 
 def listed_tools(registry: Registry) -> list[types.Tool]:
     """Return the tools as clients are told of them, always in the same order."""
-    return [_listed(one, registry) for one in _OFFERS]
+    return [_listed(one, registry) for one in _LISTED]
 
 
 async def call_tool(
@@ -155,7 +156,7 @@ async def call_tool(
     Raises:
         AntiphonError: whatever it can fail with.
     """
-    offer = next(one for one in _OFFERS if one.name == name)
+    offer = OFFERS[name]
     given = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
     if missing := [key for key in offer.required if key not in given]:
         raise invalid_params(f"{name} needs {join_names(missing)}.")
