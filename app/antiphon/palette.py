@@ -89,7 +89,7 @@ class PaletteCommands(Provider):
                 choose = run("choose_model", name)
                 yield PaletteEntry(f"Model: {name} answers here", "", choose)
         for agent in screen.models.agents:
-            for title, params in agent.choices:
-                yield PaletteEntry(displayable_in_a_row(title), "", run("set_agent", params))
+            for title, params in agent.choices.items():
+                yield PaletteEntry(title, "", run("set_agent", params))
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             yield PaletteEntry(f"{_THEME}{name}", "", run("choose_theme", name))

@@ -10,12 +10,17 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from threading import Event
-from typing import Any
+from typing import Any, cast
+
+from acp import spawn_agent_process
+from acp.interfaces import Client
+from acp.schema import TextContentBlock
 
 from antiphon_kernel.client.address import stated_address
 from antiphon_kernel.client.tool_client import ToolClient
 from tests import acp_schema
-from tests.e2e.machine import Machine
+from tests.app.acp_agent.connected import Editor
+from tests.e2e.machine import ANTIPHON, Machine
 from tests.processes import children_of, has_ended
 from tests.programs.model_server import Answer, ModelServer, ToolUse
 from tests.programs.opencode import Opencode
@@ -175,6 +180,39 @@ async def it_asks_before_it_changes_a_file_that_a_person_has_open(here: Conversa
     assert "With three" in path.read_text()
 
 
+async def it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here: Conversation) -> None:
+    editor, machine = Editor(), here.machine
+    (context,) = (await here.call("context.list"))["contexts"]
+    change = {
+        "filePath": str(machine.project / "README.md"),
+        "oldString": "With three",
+        "newString": "With four",
+    }
+    here.model.script.extend([[ToolUse("edit", change)], ["It says four."]])
+    async with spawn_agent_process(
+        cast(Client, editor),
+        *(ANTIPHON, "acp"),
+        env=machine.env,
+        cwd=machine.home,
+        observers=[editor.observe],
+    ) as (agent, _):
+        await agent.initialize(protocol_version=1)
+        session = context["context_id"]
+        await agent.load_session(session_id=session, cwd=str(machine.project), mcp_servers=[])
+        await editor.sees("**opencode:** And: The first line. The end.")
+        editor.answer.set_result("once")
+        prompt: list[Any] = [TextContentBlock(type="text", text="@opencode Change it for good.")]
+        answered = await agent.prompt(session_id=session, prompt=prompt)
+        assert answered.stop_reason == "end_turn"
+    assert editor.said().endswith("It says four.")
+    ((asked, offered),) = editor.asked
+    assert offered == ["once", "always", "no"]
+    difference = editor.calls()[asked.tool_call_id]["content"][0]
+    assert difference.old_text == "# Our project\n\nWith three lines.\n"
+    assert difference.new_text == "# Our project\n\nWith four lines.\n"
+    assert editor.problems == []
+
+
 async def it_is_stopped_in_the_middle_of_its_answer(here: Conversation) -> None:
     never, process = Event(), here.process()
     message = await here.send("Write.", ["A long ", never, "story."])
@@ -212,6 +250,7 @@ async def test_opencode_takes_part_in_a_context(machine: Machine) -> None:
         await a_person_types_into_what_it_writes(here)
         await it_calls_a_tool_and_is_told_what_was_typed(here)
         await it_asks_before_it_changes_a_file_that_a_person_has_open(here)
+        await it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here)
         await it_is_stopped_in_the_middle_of_its_answer(here)
         await it_is_killed_and_its_session_outlives_that_and_the_kernel(here)
         kernel = machine.kernel().pid

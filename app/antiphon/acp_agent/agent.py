@@ -6,6 +6,7 @@ import asyncio
 import functools
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -92,6 +93,9 @@ class AcpAgent:
         made = await self._call(project, "context.create", label=f"{self._name}-{number}")
         session = await self._open(made["context_id"], project)
         options = await session.options()
+        if options and not options[0].current_value:  # there are agents only
+            with suppress(AntiphonError):  # who may not choose one says in messages whom they mean
+                options = await session.options(session.names[0])
         return schema.NewSessionResponse(session_id=session.id, config_options=options)
 
     @_answered

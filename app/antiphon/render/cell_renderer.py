@@ -46,7 +46,7 @@ from antiphon.render.text_lines import (
 from antiphon.render.view import CellView, drift_label, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.types.block_metadata import AGENT_CALL, FILE_REFERENCE
+from antiphon_kernel.types.block_metadata import FILE_REFERENCE, agent_call
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
 from antiphon_kernel.types.quoting import count_of
 
@@ -59,19 +59,13 @@ _NARROWEST_COMMAND: Final = 16
 """Columns that a command needs beside the status; with fewer the status goes below it."""
 
 
-def agent_call(view: CellView) -> Mapping[str, Any]:
-    """Return what an agent says of a call of its own."""
-    said = view.header.metadata.get(AGENT_CALL)
-    return said if isinstance(said, dict) else {}
-
-
 def command_of(view: CellView) -> str:
     """Return the call's text or, without one, the command or arguments in its input.
 
     While people decide about it, that is always its input: nobody can change that. What an agent
     calls its call stands before it, or in its place.
     """
-    title = agent_call(view).get("title") or ""
+    title = agent_call(view.header).get("title") or ""
     if title and not view.text:
         said = view.header.input if view.question else None
         return f"{title}\n{said}" if said else str(title)
@@ -93,7 +87,7 @@ def call_sign(view: CellView) -> str:
     name = view.header.tool_name
     if not name or view.header.tool_kind == ToolKind.SHELL:
         return "$ "
-    return f"▪ {sanitize_for_display(str(agent_call(view).get('kind') or name))} "
+    return f"▪ {sanitize_for_display(str(agent_call(view.header).get('kind') or name))} "
 
 
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:

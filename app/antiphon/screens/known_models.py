@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from antiphon.screens.known_agents import AgentHere
+from antiphon.render.display import displayable_in_a_row
 from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -41,15 +41,53 @@ class ModelsHere:
         return f"{share} · ${self.cost:.2f}" if self.cost else share
 
 
-_WITH_COST: Final = 100
-"""Columns from which on the cost of an agent is shown: its mode matters more."""
-
-
 def _count(tokens: int) -> str:
     """Return a number of tokens in few characters; one below 10,000 as it is."""
     if tokens < 10_000:
         return f"{tokens:,}"
     return f"{tokens / 1e3:.0f}k" if tokens < 999_500 else f"{tokens / 1e6:.1f}M"
+
+
+class AgentHere(NamedTuple):
+    """An agent, as it has said last what it offers in a context and has used."""
+
+    name: str
+    """Name in messages, after `@`."""
+    username: str
+    use: str
+    """Its mode, the share of its window and the cost, for the header."""
+    choices: Mapping[str, Mapping[str, Any]]
+    """Parameters of `agent.set` for each value that an option does not have, by a title."""
+    commands: Mapping[str, str]
+    """By name, what its own commands do."""
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> AgentHere:
+        """Return what the kernel tells of an agent."""
+        mode, choices = "", {}
+        for option in told["options"]:
+            for value, name in _values(option):
+                title = displayable_in_a_row(f"{told['name']}: {option['name']} {name}")
+                if value != option["currentValue"]:
+                    choices[title] = {"agent": told["name"], "option": option["id"], "value": value}
+                elif option.get("category") == "mode":
+                    mode = displayable_in_a_row(name)
+        usage = told.get("usage") or {}
+        share = f"{_count(usage['used'])}/{_count(usage['size'])}" if usage.get("size") else ""
+        cost = usage.get("cost") or {"amount": 0.0, "currency": ""}
+        paid = f"{cost['amount']:.2f} {cost['currency']}" if cost["amount"] else ""
+        paid = f"${paid.removesuffix(' USD')}" if paid.endswith(" USD") else paid
+        use = " · ".join(filter(None, (mode, share, paid)))
+        does = {one["name"]: displayable_in_a_row(one["description"]) for one in told["commands"]}
+        return cls(told["name"], told["username"], use, choices, does)
+
+
+def _values(option: Mapping[str, Any]) -> Iterator[tuple[str | bool, str]]:
+    """Yield the values that an option of an agent may have, with their names."""
+    if option["type"] == "boolean":
+        yield from ((True, "on"), (False, "off"))
+    for one in option.get("options", ()):
+        yield from ((each["value"], each["name"]) for each in one.get("options", [one]))
 
 
 class KnownModels:
@@ -67,17 +105,13 @@ class KnownModels:
         """One line for who has written a message that no model answers."""
         self.changed = Signal[()]()
 
-    def use(self, width: int) -> str:
+    @property
+    def use(self) -> str:
         """Return for a header the mode and use of an agent that was at work last, or has worked
         where no model answers; else the use of the default model."""
         is_alone = not self.latest and self.here.default not in self.here.names
-        agents = (one for one in self.agents if one.username == self.latest or is_alone)
-        agent = next((one for one in agents if one.mode or one.tokens), None)
-        if agent is None:
-            return self.here.use
-        share = f"{_count(agent.tokens)}/{_count(agent.window)}" if agent.window else ""
-        cost = agent.cost if width >= _WITH_COST else ""
-        return " · ".join(filter(None, (agent.mode, share, cost)))
+        agents = (one.use for one in self.agents if one.username == self.latest or is_alone)
+        return next(filter(None, agents), self.here.use)
 
     async def fetch(self) -> None:
         """Ask who answers here and what they use; say what to do if there is nobody."""

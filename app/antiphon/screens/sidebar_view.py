@@ -62,8 +62,7 @@ class PeopleHere(Controller):
         label = self._contexts.label
         file = self._scope.file
         if file is None:
-            use = self._scope.models.use(self._frame.size.width)
-            self._frame.header.show(label, people, status, use)
+            self._frame.header.show(label, people, status, self._scope.models.use)
         else:
             path = end_of(label, max(self._frame.size.width // 2, LEAST_PATH))
             self._frame.header.show(path, people, status, notes=file.notes)

@@ -227,7 +227,6 @@ class CallBlocks:
         command: str,
         save: Callable[[], Awaitable[list[str]]],
         on_start: Callable[[str], None] = lambda result: None,
-        on_output: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Run a shell command into its blocks.
 
@@ -239,12 +238,10 @@ class CallBlocks:
         Args:
             save: saves files that the command may read, and says which of them it cannot.
             on_start: is told where the output goes.
-            on_output: is told all of it, as it comes.
         """
         writer, kept = self.writer, self.kept
 
         async def show(text: str) -> None:
-            on_output(text)
             was_holding_back, head = kept.is_holding_back, kept.add(text)
             await self._write(head)
             if not head:  # somebody may have ended the block: that is seen by writing only

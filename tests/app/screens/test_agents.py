@@ -119,7 +119,7 @@ async def test_agent_offers_asks_works_and_is_followed_into_a_file(
         clock.ms += round(1_000 * READ_SECONDS)
         await there.press("O")
         await there.sees('"optionId": "a"')
-        await until(lambda: "Build · 12k/200k · live" in there.lines[0], "its use")
+        await until(lambda: "Build · 12k/200k · $0.50 · live" in there.lines[0], "its use")
 
         # Followed to where it reads.
         await there.press("f")
@@ -144,9 +144,7 @@ async def test_agent_offers_asks_works_and_is_followed_into_a_file(
         await there.press("tab")
         assert there.message == "@bot /review "
         await there.palette("bot: mode Plan")
-        await until(lambda: "Plan · 12k" in there.lines[0], "the mode")
-        await there.pilot.resize_terminal(120, 24)
+        await until(lambda: "Plan · 12k/200k · $0.50 · live" in there.lines[0], "the mode")
         await there.palette("bot: Thinking much")
         sent = tmp_path / "received.jsonl"
         await until(lambda: '"configId":"depth","value":"high"' in sent.read_text(), "it is told")
-        await until(lambda: "Plan · 12k/200k · $0.50 · live" in there.lines[0], "its cost")

@@ -61,7 +61,7 @@ async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
         await there.press("o")
         await there.sees("Your name")
         await there.press("ctrl+s")
-        await there.sees("Still to be filled in: Your name.")
+        await there.sees("'name' is a required")
         await there.press(*"amy", "tab", "tab", "enter", "down", "enter", "ctrl+s")
         assert await answer == ElicitationAnswer(
             "accept", {"name": "amy", "count": 3, "colour": "red"}

@@ -32,7 +32,7 @@ async def test_runs_a_command_as_a_cell_with_its_output_and_exit_code(
     played, terminals = free
     terminal = await terminals.create("printf", ["%s, %s\n", "it's", "done"])
     assert await terminals.wait(terminal) == TerminalOutput("it's, done\n", False, 0)
-    call = played.header(terminals.block(terminal))
+    call = played.header(terminal)
     assert (call.status, call.tool_name, call.exit_code) == ("done", "shell", 0)
     assert played.stage.text(call) == "printf '%s, %s\n' 'it'\"'\"'s' done"
     assert played.stage.results() == ["it's, done\n"]
@@ -49,10 +49,10 @@ async def test_variables_and_folder_stand_in_the_line(
     terminal = await terminals.create("pwd; echo $A", env={"A": "x y"}, cwd=str(folder))
     assert (await terminals.wait(terminal)).output == f"{folder}\nx y\n"
     shown = f"export 'A=x y'; cd '{folder}' && pwd; echo $A"
-    assert played.stage.text(terminals.block(terminal)) == shown
+    assert played.stage.text(terminal) == shown
     at_root = await terminals.create("pwd", cwd=str(played.project))
     await terminals.wait(at_root)
-    assert played.stage.text(terminals.block(at_root)) == "pwd"
+    assert played.stage.text(at_root) == "pwd"
 
 
 async def test_keeps_the_end_of_a_long_output_in_whole_characters(
@@ -72,17 +72,19 @@ async def test_kill_ends_the_processes_and_keeps_the_output_until_release(
     process = int(terminals.output(terminal).output)
     waiting = asyncio.create_task(terminals.wait(terminal))
     await terminals.kill(terminal)
-    assert await waiting == TerminalOutput(f"{process}\n", False, None, "SIGTERM")
+    assert (await waiting).signal == "SIGTERM"
+    assert terminals.output(terminal) == TerminalOutput(
+        *(f"{process}\nEnded by bot.", False, None, "SIGTERM")
+    )
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
-    call = played.header(terminals.block(terminal))
+    call = played.header(terminal)
     assert (call.status, call.stop_reason) == ("error", "interrupted")
     assert played.stage.results() == [f"{process}\nEnded by bot."]
     await terminals.kill(terminal)
     await terminals.release(terminal)
-    for look in (terminals.output, terminals.block):
-        with pytest.raises(AntiphonError, match="was released"):
-            look(terminal)
+    with pytest.raises(AntiphonError, match="was released"):
+        terminals.output(terminal)
 
 
 async def test_closing_ends_what_runs_and_what_has_hardly_begun(
@@ -121,5 +123,5 @@ async def test_ends_a_command_that_takes_too_long(open_turn: OpenTurn) -> None:
     terminals = AgentTerminals(turn.turn)
     terminal = await terminals.create("sleep 600")
     assert (await terminals.wait(terminal)).signal == "SIGTERM"
-    assert turn.header(terminals.block(terminal)).stop_reason == "time_limit"
+    assert turn.header(terminal).stop_reason == "time_limit"
     await terminals.close()

@@ -24,7 +24,7 @@ from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.clients import SESSION_HEADER, McpClient, McpClients
 from antiphon_kernel.server.mcp.resource_feed import ResourceFeed
-from antiphon_kernel.server.mcp.tools import McpTools, explained
+from antiphon_kernel.server.mcp.tools import call_tool, explained, listed_tools
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
 
@@ -94,25 +94,24 @@ class McpService:
     def __init__(self, kernel: Kernel, clients: McpClients) -> None:
         self._kernel = kernel
         self._clients = clients
-        self._tools = McpTools(kernel)
+        self._tools = listed_tools(kernel.registry)
         self._telling: set[asyncio.Task[None]] = set()
 
     async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
         """List all tools, to everybody: what one may not do is said when it is called."""
-        return types.ListToolsResult(tools=self._tools.listed)
+        return types.ListToolsResult(tools=self._tools)
 
     async def call_tool(
         self, ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; what it fails with is a result that a model can read."""
-        if params.name not in self._tools:
-            names = ", ".join(one.name for one in self._tools.listed)
-            said = f"Unknown tool: {quote(params.name)}; there are: {names}."
+        names = [one.name for one in self._tools]
+        if params.name not in names:
+            said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(names)}."
             raise MCPError(types.INVALID_PARAMS, said)
-        client, structured = await self._client(ctx), None
-        call = self._tools.call(client.actor, params.name, params.arguments or {})
+        actor, structured = (await self._client(ctx)).actor, None
         try:
-            structured = await client.run(call)
+            structured = await call_tool(self._kernel, actor, params.name, params.arguments or {})
             text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
             text = explained(error)

@@ -23,7 +23,7 @@ class PlayedTurn:
     def __init__(self, turn: AgentTurn) -> None:
         self.turn = turn
         self.terminals = AgentTerminals(turn)
-        self.updates = TurnUpdates(turn, self.terminals)
+        self.updates = TurnUpdates(turn)
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails with what could not be written."""
         self._writing = asyncio.Lock()

@@ -15,7 +15,6 @@ from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.block_writer import (
     SHELL,
     CallBlocks,
@@ -27,7 +26,6 @@ from antiphon_kernel.turns.turn import TurnFailed, one_line
 from antiphon_kernel.types.block_metadata import AGENT_CALL, USAGE
 from antiphon_kernel.types.constants import MAX_TOKENS, REFUSED
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.errors import AntiphonError
 
 _PLAN: Final = json.loads(encode_schema(ListSchema(item_schema=TextSchema())))
 _PLAN_MARKS: Final = {"completed": "[x] {}", "in_progress": "[ ] {} (in progress)"}
@@ -74,7 +72,6 @@ class TurnUpdates:
     """Everything that an agent says in one turn."""
 
     turn: AgentTurn
-    terminals: AgentTerminals
     _kind: BlockKind | None = None
     _block: str = ""
     _message: str | None = None
@@ -234,11 +231,9 @@ class TurnUpdates:
         """Return a part of a call's result as text."""
         if content.type == "content":
             return content_text(content.content)
-        try:
-            block = self.terminals.block(content.terminal_id)
-        except AntiphonError:
-            return "[a terminal that is not there any more]"
-        return f"[output in {self.turn.writer.context.block_name(block)}]"
+        context = self.turn.writer.context  # a terminal has the id of its block
+        is_there = content.terminal_id in context.document
+        return f"[output in {context.block_name(content.terminal_id)}]" if is_there else ""
 
     def _named(self, path: str) -> str:
         """Return a path as it is named in the project."""
