@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
@@ -204,7 +202,7 @@ def acp(kernel: KernelTarget) -> None:
             "editors are talked to by a library that is not installed:"
             " pip install 'antiphon[agents]'."
         )
-    if not all(map(_is_pipe, (0, 1))):
+    if sys.stdin.isatty():
         raise CommandError(
             "this is for editors to start, which talk to it over pipes: see docs/agents.md.",
             ExitCode.USAGE,
@@ -221,14 +219,6 @@ def acp(kernel: KernelTarget) -> None:
 
     with suppress(KeyboardInterrupt):
         run_loop(lambda: serve(find))
-
-
-def _is_pipe(file: int) -> bool:
-    try:
-        mode = os.fstat(file).st_mode
-    except OSError:  # it is closed
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _read_message(command: str) -> str:

@@ -395,9 +395,9 @@ def mcp(data: Path | None, as_name: str | None, as_kind: str | None) -> None:
 
     given = {"as": as_name, "kind": as_kind}
     query = {name: value for name, value in given.items() if value is not None}
-    bridge = McpBridge(sys.stdin.buffer, sys.stdout.buffer)
+    streams = sys.stdin.buffer, sys.stdout.buffer
     try:
-        run(lambda: bridge.run(own_kernel(data).find, query))
+        run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
     except AntiphonError as error:
         raise call_error(error) from error
 

@@ -54,7 +54,7 @@ SHOWN_LINES: Final = 200
 """Lines of one difference that are drawn; the call's input has all of it."""
 
 _GAP: Final = 2
-_DIFF_INDENT: Final = "  "
+_INDENT: Final = "  "
 _NARROWEST_COMMAND: Final = 16
 """Columns that a command needs beside the status; with fewer the status goes below it."""
 
@@ -91,9 +91,11 @@ def call_sign(view: CellView) -> str:
 
 
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
-    """Draw the call; folded, its first line only."""
+    """Draw the call; folded, its first line only. A long name has a row of its own."""
     prompt = WrapPiece(call_sign(view), theme.tool_prompt)
-    indent = cell_len(prompt.text)
+    sign, indent = [prompt], cell_len(prompt.text)
+    if is_long := indent > width // 2:
+        indent = cell_len(_INDENT)
     label = [WrapPiece(*part) for part in status_label(view, theme) if part[0]]
     label_width = sum(cell_len(piece.text) for piece in label)
     room = width - indent
@@ -101,13 +103,17 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
     if diff := difference_of(view):
-        indent = cell_len(_DIFF_INDENT)
-        rows = _diff_rows(diff, view, width - indent, first_room, theme)
+        indent = cell_len(_INDENT)
+        rows = _diff_rows(diff, view, width - indent, room if is_long else first_room, theme)
     else:
-        rows = _command_rows(view, room, first_room, theme)
+        rows = _command_rows(view, room, room if is_long else first_room, theme)
+    if is_long:
+        sign = clipped(sign, indent + first_room, theme.dim)
+        if any(piece.text for row in rows for piece in row):
+            rows.insert(0, [])
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
-        pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
+        pieces = [*([WrapPiece(" " * indent, prompt.style)] if number else sign), *row]
         if number == 0 and is_beside:
             used = sum(cell_len(piece.text) for piece in pieces)
             pieces.append(WrapPiece(" " * (width - used - label_width), theme.dim))

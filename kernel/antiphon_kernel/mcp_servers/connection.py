@@ -41,6 +41,8 @@ Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 
 _LISTEN_AGAIN: Final = 5.0
 """Seconds until it is listened to again."""
+_LONGEST_QUESTION: Final = 100_000
+"""Bytes of a question that people are asked: its schema is checked while others wait."""
 _PAGES: Final = 50
 """Pages of a list of tools that are asked for."""
 
@@ -139,7 +141,7 @@ class Connection:
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult | ErrorData:
         ask = _asking.get() or (self._running[-1] if self._running else None)
-        if ask is None:
+        if ask is None or len(params.model_dump_json()) > _LONGEST_QUESTION:
             return ElicitResult(action="cancel")
         answer = await ask(self._asked(params))
         return ElicitResult(action=answer.action, content=answer.content)

@@ -552,12 +552,9 @@ class TurnRunner:
     async def principal(self, model: str) -> Principal:
         """The principal that a model or agent writes as: never a person who has the same name."""
         kind = PrincipalKind.AGENT if self.is_agent(model) else PrincipalKind.MODEL
-        for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
-            principal = await self._kernel.principal(name, kind)
-            if principal.kind is kind:
-                self._names[principal.id] = model
-                return principal
-        raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
+        principal = await self._kernel.members.principal_of_kind(model, kind)
+        self._names[principal.id] = model
+        return principal
 
     def _submitted(self, sent: Submission | DeliveredDrift) -> None:
         for model in self._addressed(sent.context, sent.text):

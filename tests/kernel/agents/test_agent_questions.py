@@ -164,6 +164,20 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     task.cancel()
 
 
+async def test_a_call_that_the_agent_changes_while_it_asks_allows_nothing_more(
+    open_turn: OpenTurn,
+) -> None:
+    played = await open_turn()
+    for call in (
+        question("execute", raw_input={"command": "rm -r src"}),
+        question("edit", played.put("a.txt")),
+    ):
+        task, block = await played.asked(ask(played.turn, call, OPTIONS))
+        played.turn.writer.describe(block.id, text=f"ls {call.kind}")
+        await played.decide(block, "once")
+        assert (answer(await task), played.turn.permitted) == ("id-allow_once", set())
+
+
 async def test_a_call_that_somebody_else_changes_is_not_what_was_asked(open_turn: OpenTurn) -> None:
     played = await open_turn()
     task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))

@@ -11,7 +11,7 @@ from antiphon_kernel.files.open_file import AnnouncedWrite
 from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT, as_text
-from antiphon_kernel.turns.block_writer import SHELL
+from antiphon_kernel.turns.block_writer import SHELL, BlockWriter
 from antiphon_kernel.turns.turn import one_line
 from antiphon_kernel.types.block_metadata import CHOICES, agent_call
 from antiphon_kernel.types.enums import CallPermission
@@ -64,14 +64,23 @@ async def ask(
     elif permit is ToolPermit.ASK and not is_denied:
         words = {key: one_line(one.name) for key, one in choices.items()}
         writer.describe(block, metadata={CHOICES: {**words, "tool": tool}})
+        shown = _shown(writer, block)
         if await turn.desk.decide(request) is None:
             decision = writer.context.document.header(block).permission or "once"
-            turn.permitted.update((tool, one) for one in request.changes)
-            if "command" in arguments:
+            # The agent may have changed its call meanwhile: nobody knows what was read then.
+            is_known = _shown(writer, block) == shown
+            turn.permitted.update((tool, one) for one in request.changes if is_known)
+            if is_known and "command" in arguments:
                 turn.permitted.add((tool, arguments["command"]))
     if decision not in choices:
         return DeniedOutcome(outcome="cancelled")
     return AllowedOutcome(outcome="selected", option_id=choices[decision].option_id)
+
+
+def _shown(writer: BlockWriter, block: str) -> tuple[object, ...]:
+    """Return what people see of a call."""
+    header = writer.context.document.header(block)
+    return writer.context.document.text(block), header.input, agent_call(header)
 
 
 async def _paths(

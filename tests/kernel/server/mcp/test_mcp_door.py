@@ -223,9 +223,6 @@ async def test_program_that_edits_is_present_where_it_edits_until_it_goes(
         members = (await strict.context()).document.members()
         colours = {one.username: one.colour for one in members}
         assert colours["codex"] != colours["amy"]
-        if era == LEGACY:
-            await asyncio.sleep(1.1)  # longer than a program without a stream would stay
-            assert len(await present(strict)) == 1
     await until(lambda: "codex" not in str(replica.awareness.others), "it is gone")
     assert await present(strict) == []
 
