@@ -114,11 +114,11 @@ class AgentConnection:
             AgentRefused: if it refuses.
             AgentFailed: if it has failed or ended.
         """
-        loop, asked = asyncio.get_running_loop(), asyncio.ensure_future(request)
-        began = loop.time()
+        asked = asyncio.ensure_future(request)
+        self._heard()
         try:
             while silence is not None and not asked.done():
-                left = max(self._heard_at, began) + silence - loop.time()
+                left = self._heard_at + silence - asyncio.get_running_loop().time()
                 if left <= 0:
                     raise AgentFailed(f"has said nothing for {silence:g} s.")
                 await asyncio.wait({asked}, timeout=left)
