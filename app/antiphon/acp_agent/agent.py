@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
 from acp.helpers import ContentBlock
@@ -23,9 +23,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
-_FAILED: Final = -32603
-"""The protocol's code for errors that it has no other for."""
-
 
 def _answered(method: Method) -> Method:
     """Let a method answer a kernel's error as the protocol does."""
@@ -35,7 +32,7 @@ def _answered(method: Method) -> Method:
         try:
             return await method(*arguments, **named)
         except AntiphonError as error:
-            raise RequestError(_FAILED, error.message, error.as_json()) from error
+            raise RequestError(-32603, error.message, error.as_json()) from error
 
     return cast(Method, answered)
 

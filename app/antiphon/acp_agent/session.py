@@ -53,10 +53,9 @@ class AcpSession:
         self._find = find
         self._client = client
         self._updates = SessionUpdates(project)
-        self._pushed: asyncio.Queue[Any] = asyncio.Queue()
+        self._pushed: asyncio.Queue[Any]
         """Events, None when editing may have come to rest, and what waits for those before it."""
         self._calls = ToolClient(lambda: find()())  # noqa: PLW0108  finds it anew each time
-        self._calls.on_push = self._pushed.put_nowait
         self._tasks = TaskSupervisor(source="session")
         self._following: asyncio.Task[None] | None = None
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -66,28 +65,23 @@ class AcpSession:
         self._is_cancelled = False
 
     async def open(self) -> None:
-        """Tell all blocks that were not told yet, and from now on whatever comes.
-
-        Raises:
-            AntiphonError: if there is no kernel, or no such context.
-        """
+        """Tell all blocks that were not told yet, and from now on whatever comes."""
         if self._following is not None and not self._following.done():
             return
         await asyncio.to_thread(self._find)
-        calls, updates = self._calls, self._updates
+        calls, updates, self._pushed = self._calls, self._updates, asyncio.Queue()
+        calls.on_push = self._pushed.put_nowait
         updates.me = (await calls.call("session.whoami", {}))["username"]
         await self.options()
         known = {block: one.version for block, one in updates.blocks.items()}
         await calls.call("block.subscribe", {"context": self.id, "from_versions": known})
         listed = {one["block_id"]: one["version"] for one in await list_blocks(calls, self.id)}
         missing = {block for block, number in listed.items() if known.get(block) != number}
-        events: list[dict[str, Any]] = []
-        while missing:
-            events.append(read_event(await self._pushed.get()))
-            missing.discard(events[-1]["block_id"])
-        places = {block: place for place, block in enumerate(listed)}
-        for event in sorted(events, key=lambda one: places.get(one["block_id"], len(places))):
-            await self._take(event)
+        while missing:  # they come first, in their order
+            if (pushed := await self._pushed.get()) is not None:
+                event = read_event(pushed)
+                missing.discard(event["block_id"])
+                await self._take(event)
         self._following = self._tasks.create(self._follow())
 
     async def close(self) -> None:
@@ -119,11 +113,7 @@ class AcpSession:
     # Prompts
 
     async def prompt(self, prompt: Sequence[ContentBlock]) -> schema.StopReason:
-        """Send a message; return how the turn ended that answers it.
-
-        Raises:
-            AntiphonError: if there is no model, the message is not taken, or the turn has failed.
-        """
+        """Send a message; return how the turn ended that answers it, unless it has failed."""
         self._is_cancelled = False
         text, files, references = _read_prompt(prompt, self._project)
         await self.open()

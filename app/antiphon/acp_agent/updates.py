@@ -29,12 +29,9 @@ _STATUSES: Final = {"pending": "pending", "running": "in_progress", "done": "com
 
 _KINDS: Final = {
     "shell": "execute",
-    **dict.fromkeys(("read", "render", "layout", "blame", "history"), "read"),
+    "read": "read",
     **dict.fromkeys(("search", "list"), "search"),
     **dict.fromkeys(("edit", "patch", "create", "append", "splice"), "edit"),
-    "delete": "delete",
-    "rename": "move",
-    "move": "move",
 }
 """Kinds of calls by the last word of a tool's name."""
 
@@ -94,7 +91,7 @@ class SessionUpdates:
                 yield from self._call(parent)
             else:
                 self.due.setdefault(parent, now + REST_SECONDS)
-        elif steps := _steps(one):
+        elif not self._is_hidden(one) and (steps := _steps(one)):
             yield helpers.update_plan(steps)
         else:
             if one.end_said and one.rest:
@@ -139,8 +136,8 @@ class SessionUpdates:
         kind, author, is_file = header["kind"], header["username"], header["kind"] == BlockKind.FILE
         one.said += text
         one.shown = len(one.text)
-        is_own = (header.get("parent_id") if is_file else block) in self.own
-        if is_own or (header["role"] == Role.SYSTEM and kind == BlockKind.TEXT):
+        is_note = header["role"] == Role.SYSTEM and kind == BlockKind.TEXT
+        if is_note or (header.get("parent_id") if is_file else block) in self.own:
             return  # the client has it already, or it is for models
         tell: Callable[[Any], Any] = helpers.update_agent_message
         content: Any = None
@@ -243,15 +240,11 @@ def _questions(header: Mapping[str, Any]) -> Iterator[Any]:
 
 def _steps(one: FollowedBlock) -> list[schema.PlanEntry]:
     """Return the steps of an agent's plan; none if a block is something else."""
-    lines = one.text.splitlines() if one.structured and one.header["role"] == Role.MODEL else []
-    found = [_STEP.fullmatch(line) for line in lines]
-    if one.header.get("excluded") is True or not all(found):
-        return []
-    return [
-        helpers.plan_entry(
-            step[2],
-            status="completed" if step[1] == "x" else "in_progress" if step[3] else "pending",
-        )
-        for step in found
-        if step is not None
-    ]
+    steps: list[schema.PlanEntry] = []
+    is_list = one.structured and one.header["role"] == Role.MODEL
+    for line in one.text.splitlines() if is_list else ():
+        if (step := _STEP.fullmatch(line)) is None:
+            return []
+        going: schema.PlanEntryStatus = "in_progress" if step[3] else "pending"
+        steps.append(helpers.plan_entry(step[2], status="completed" if step[1] == "x" else going))
+    return steps
