@@ -19,7 +19,7 @@ from antiphon.acp_agent.session import AcpSession
 from antiphon.locations import project_root
 from antiphon_kernel.client.address import Locate
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError
 
 Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
@@ -114,7 +114,7 @@ class AcpAgent:
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> schema.SetSessionConfigOptionResponse:
         """Choose the model that answers; there is no other option."""
-        model = await self._session(session_id).options(str(value))
+        model = await self._sessions[session_id].options(str(value))
         return schema.SetSessionConfigOptionResponse(config_options=[model])
 
     @_answered
@@ -122,21 +122,13 @@ class AcpAgent:
         self, session_id: str, prompt: list[ContentBlock], **_: Any
     ) -> schema.PromptResponse:
         """Send a message, and answer when it is answered."""
-        reason = await self._session(session_id).prompt(prompt)
+        reason = await self._sessions[session_id].prompt(prompt)
         return schema.PromptResponse(stop_reason=reason)
 
     @_answered
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Stop the turn that answers the message."""
-        await self._session(session_id).cancel()
-
-    def _session(self, session_id: str) -> AcpSession:
-        if (session := self._sessions.get(session_id)) is None:
-            raise AntiphonError(
-                ErrorCode.CONTEXT_NOT_FOUND,
-                f"No session {session_id!r} is open here: load it, or begin a new one.",
-            )
-        return session
+        await self._sessions[session_id].cancel()
 
     def _use(self, folder: str | Path) -> Path:
         self._project = project_root(Path(folder))
@@ -160,11 +152,7 @@ class AcpAgent:
 
 
 async def serve(find: Callable[[Path], Locate]) -> None:
-    """Answer the client on standard input and output until it has gone.
-
-    Args:
-        find: returns where a project's kernel is, and starts it if need be.
-    """
+    """Answer the client on standard input and output until it has gone."""
     agent = AcpAgent(find)
     try:
         await run_agent(cast(Agent, agent))

@@ -158,11 +158,9 @@ class AcpSession:
     def _outcome(self, message: str) -> schema.StopReason:
         blocks = self._updates.blocks.values()
         answers = [one for one in blocks if one.header.get("parent_id") == message]
-        if not answers:
-            return "end_turn"
-        header = answers[-1].header
+        header = answers[-1].header if answers else {}
         reason = str(header.get("metadata", {}).get(ERROR_KIND) or header.get("stop_reason"))
-        if header["kind"] == BlockKind.ERROR and reason not in _STOP_REASONS:
+        if header.get("kind") == BlockKind.ERROR and reason not in _STOP_REASONS:
             raise AntiphonError(ErrorCode.INVALID_TRANSITION, answers[-1].text)
         return _STOP_REASONS.get(reason, "end_turn")
 

@@ -35,9 +35,6 @@ _KINDS: Final = {
 }
 """Kinds of calls by the last word of a tool's name."""
 
-_STEP: Final = re.compile(r"- \[([ x])\] (.*?)( \(in progress\))?")
-"""A step of an agent's plan, as its list is rendered."""
-
 
 class SessionUpdates:
     """Turns events of a subscription to a context into updates."""
@@ -67,12 +64,7 @@ class SessionUpdates:
     def take(
         self, event: Mapping[str, Any], now: float, rendered: str | None = None
     ) -> Iterator[SessionUpdate]:
-        """Tell an event of `block.subscribe`.
-
-        Args:
-            now: seconds on any clock.
-            rendered: the content as text, where it is not one text by itself.
-        """
+        """Tell an event of `block.subscribe`; `rendered` is a content that is not one text."""
         block = event["block_id"]
         one = self.blocks.get(block)
         if one is None:
@@ -91,8 +83,6 @@ class SessionUpdates:
                 yield from self._call(parent)
             else:
                 self.due.setdefault(parent, now + REST_SECONDS)
-        elif not self._is_hidden(one) and (steps := _steps(one)):
-            yield helpers.update_plan(steps)
         else:
             if one.end_said and one.rest:
                 one.shown, edited = len(one.text), True
@@ -236,15 +226,3 @@ def _questions(header: Mapping[str, Any]) -> Iterator[Any]:
         asked = header["metadata"][QUESTION]
         said = f"{asked['server']} asks: {asked['message']} {asked.get('url', '')}".strip()
         yield helpers.tool_content(text_block(f"{said} It is answered in antiphon."))
-
-
-def _steps(one: FollowedBlock) -> list[schema.PlanEntry]:
-    """Return the steps of an agent's plan; none if a block is something else."""
-    steps: list[schema.PlanEntry] = []
-    is_list = one.structured and one.header["role"] == Role.MODEL
-    for line in one.text.splitlines() if is_list else ():
-        if (step := _STEP.fullmatch(line)) is None:
-            return []
-        going: schema.PlanEntryStatus = "in_progress" if step[3] else "pending"
-        steps.append(helpers.plan_entry(step[2], status="completed" if step[1] == "x" else going))
-    return steps

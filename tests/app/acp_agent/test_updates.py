@@ -54,8 +54,6 @@ def shown(update: Any) -> tuple[Any, ...]:
         fields = {key: value for key, value in update if value is not None}
         del fields["session_update"]
         return kind, fields.pop("tool_call_id"), fields
-    if kind == "plan":
-        return kind, [(one.content, one.status) for one in update.entries]
     return kind, getattr(update.content, "text", update.content.type)
 
 
@@ -167,10 +165,10 @@ def test_question_of_a_server_is_in_its_call_until_it_is_answered() -> None:
     assert fields["content"] == []
 
 
-def test_plan_of_an_agent_is_a_plan_and_another_list_is_text() -> None:
+def test_list_of_an_agent_is_told_and_its_changes_once_they_have_come_to_rest() -> None:
     told = Told()
-    steps = "- [x] Look\n- [ ] Write (in progress)\n- [ ] Test\n"
-    plan = [("Look", "completed"), ("Write", "in_progress"), ("Test", "pending")]
-    assert told.create("bot.1", [], steps) == [("plan", plan)]
-    assert told.event("bot.1", "- [x] Look\n", splices=[]) == [("plan", plan[:1])]
-    assert told.create("aria.1", [], "- Look\n", status="done") == chunk("- Look\n")
+    steps = "- [ ] Look\n- [ ] Test\n"
+    assert told.create("aria.1", [], steps, status="done") == chunk(steps)
+    assert told.event("aria.1", steps.replace("[ ]", "[x]", 1), splices=[]) == []
+    ((_, _, fields),) = told.rest()
+    assert fields["content"][0].old_text == steps
