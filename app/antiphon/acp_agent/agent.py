@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
 from acp.helpers import ContentBlock
@@ -21,10 +21,8 @@ from antiphon_kernel.client.address import Locate
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 
-Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
-
-def _answered(method: Method) -> Method:
+def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """Let a method answer a kernel's error as the protocol does."""
 
     @functools.wraps(method)
@@ -34,7 +32,7 @@ def _answered(method: Method) -> Method:
         except AntiphonError as error:
             raise RequestError(-32603, error.message, error.as_json()) from error
 
-    return cast(Method, answered)
+    return answered
 
 
 class AcpAgent:
@@ -138,8 +136,8 @@ class AcpAgent:
         assert self._client is not None
         if (before := self._sessions.pop(context, None)) is not None:
             await before.close()
-        find = functools.partial(self._find, project)
-        session = self._sessions[context] = AcpSession(context, find, project, self._client)
+        session = AcpSession(context, self._find, project, self._client)
+        self._sessions[context] = session
         await session.open()
         return session
 

@@ -26,13 +26,12 @@ from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 
-_KINDS: Final[dict[str, schema.PermissionOptionKind]] = {
-    "once": "allow_once",
-    "always": "allow_always",
-    "no": "reject_once",
+_DECISIONS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
+    "once": ("allow_once", "Allow once"),
+    "always": ("allow_always", "Always allow it"),
+    "no": ("reject_once", "No"),
 }
-_ANSWERS: Final = {"once": "Allow once", "always": "Always allow it", "no": "No"}
-"""Words for the decisions about a call that has none of its own."""
+"""With the words for a call that has none of its own."""
 
 _STOP_REASONS: Final[dict[str, schema.StopReason]] = {
     constants.MAX_TOKENS: "max_tokens",
@@ -45,17 +44,15 @@ class AcpSession:
     """Follows a context for a client, and speaks in it for the person who uses that client."""
 
     def __init__(
-        self, context: str, find: Callable[[], Locate], project: Path, client: Client
+        self, context: str, find: Callable[[Path], Locate], project: Path, client: Client
     ) -> None:
         """`find` starts the kernel if need be."""
-        self.id = context
-        self._project = project
-        self._find = find
-        self._client = client
+        self.id, self._client = context, client
+        self._project, self._find = project, find
         self._updates = SessionUpdates(project)
         self._pushed: asyncio.Queue[Any]
         """Events, None when editing may have come to rest, and what waits for those before it."""
-        self._calls = ToolClient(lambda: find()())  # noqa: PLW0108  finds it anew each time
+        self._calls = ToolClient(lambda: find(project)())  # noqa: PLW0108  finds it anew each time
         self._tasks = TaskSupervisor(source="session")
         self._following: asyncio.Task[None] | None = None
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -68,7 +65,7 @@ class AcpSession:
         """Tell all blocks that were not told yet, and from now on whatever comes."""
         if self._following is not None and not self._following.done():
             return
-        await asyncio.to_thread(self._find)
+        await asyncio.to_thread(self._find, self._project)
         calls, updates, self._pushed = self._calls, self._updates, asyncio.Queue()
         calls.on_push = self._pushed.put_nowait
         updates.me = (await calls.call("session.whoami", {}))["username"]
@@ -212,11 +209,11 @@ class AcpSession:
     async def _ask(self, call: str) -> None:
         """Ask the client whether a call may run."""
         shown = schema.ToolCallUpdate(tool_call_id=call, **self._updates.calls[call])
-        words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES, _ANSWERS)
+        words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES)
         options = [
-            schema.PermissionOption(option_id=one, kind=kind, name=words.get(one, _ANSWERS[one]))
-            for one, kind in _KINDS.items()
-            if one in words or one == "no"
+            schema.PermissionOption(option_id=one, kind=kind, name=(words or {}).get(one, usual))
+            for one, (kind, usual) in _DECISIONS.items()
+            if words is None or one in words or one == "no"
         ]
         answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
