@@ -93,7 +93,11 @@ def test_drafts_and_models_notes_are_not_told_and_own_messages_without_a_name() 
     assert told.create("system.1", "A summary", role="system", status="done") == []
     error = told.create("aria.1", "No money.", kind="error", status="error")
     assert error == chunk("Error: No money.")
-    assert told.change("ada.1", status="done") == chunk("Not yet.", "user_message")
+    for name, message in (("bo.1", "ada.1"), ("bo.2", "ada.2")):
+        link = [("user_message_chunk", "resource_link")] if message == "ada.2" else []
+        assert told.create(name, kind="file", status="done", parent_id=message) == link
+    sent = [*chunk("Not yet.", "user_message"), ("user_message_chunk", "resource_link")]
+    assert told.change("ada.1", status="done") == sent
 
 
 def test_edit_is_told_once_it_has_come_to_rest() -> None:
@@ -131,6 +135,13 @@ def test_output_that_grows_is_told_now_and_then_and_whole_at_the_end() -> None:
     assert fields["content"][0].content.text == "````\na\n```\nb\n````"
     ended = told.change("aria.1", status="error", is_error=True)
     assert ended == [("tool_call_update", "aria.1", {"status": "failed"})]
+
+
+def test_result_that_was_moved_above_its_call_is_told_with_it() -> None:
+    told = Told()
+    assert told.create("aria.2", "a", kind="tool_result", parent_id="aria.1") == []
+    ((_, _, fields),) = told.create("aria.1", kind="tool_call", tool_name="shell")
+    assert fields["content"][0].content.text == "```\na\n```"
 
 
 def test_call_of_an_agent_is_told_in_its_words_and_a_change_as_a_difference() -> None:
