@@ -79,12 +79,13 @@ async def test_what_is_no_message_is_skipped(stage_of: OpenAgent) -> None:
     assert {one.get("code") for one in stage.answers() if one} == {-32601, -32602}
 
 
-LAST = "\n    no key\n    set it\nSee that its command is installed and runs ("
+LAST = "\n    no key\n    set it\n"
+INSTALL = "See that its command is installed and runs ("
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "ends in initialize": (
         {"initialize": [{"complain": "no key\nset it\n"}, {"exit": 3}]},
-        f"bot has ended with exit code 3. Its last lines:{LAST}",
+        f"bot has ended with exit code 3. Its last lines:{LAST}{INSTALL}",
     ),
     "ends in session/new": (
         {"new": [{"exit": 0}]},
@@ -92,7 +93,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "ends in a prompt": (
         {"prompts": [[{"say": "I "}, {"complain": "no key\nset it\n"}, {"exit": 1}]]},
-        f"bot has ended with exit code 1. Its last lines:{LAST}",
+        f"bot has ended with exit code 1. Its last lines:{LAST}The next message goes on with its session;",
     ),
     "ends and leaves a process that holds the pipes": (
         {"prompts": [[{"start_child": 1}, {"exit": 1}]]},
@@ -104,12 +105,12 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "silent in initialize": (
         {"initialize": [{"be_silent": 1}]},
-        "bot has said nothing for 1.5 s.\nSee that its command is installed and runs (",
+        f"bot has said nothing for 1.5 s.\n{INSTALL}",
     ),
     "silent in session/new": ({"new": [{"be_silent": 1}]}, "bot has said nothing for 1.5 s.\nSee"),
     "a line without an end": (
         {"prompts": [[{"line_of": 100_000_000}]]},
-        "bot has sent a line of more than 16,000,000 bytes.\nSee that",
+        "bot has sent a line of more than 16,000,000 bytes.\nThe next",
     ),
     "another protocol": (
         {"initialize": [{"result": {"protocolVersion": 9}}]},
@@ -149,7 +150,7 @@ async def test_fault_is_said_and_the_next_message_is_answered(
     stage = await stage_of(quick, **steps)
     *_, (kind, status, text) = await stage.ask()
     assert (kind, status) == ("error", "error") and text.startswith(said)
-    assert text.endswith(f"look at {stage.kernel.data}/agent-bot.log.") or "refuses" in fault
+    assert text.endswith(f"is in {stage.kernel.data}/agent-bot.log.") or "refuses" in fault
     assert not stage.unfinished()
     assert stage.headers()[-1].metadata["can_retry"]
     ended = [*stage.pids(), *_child(stage)]

@@ -94,12 +94,13 @@ class AgentSession:
         except AgentRefused as error:
             raise TurnFailed(f"{self._config.name} {error}") from error
         except AgentFailed as error:
+            advice = "The next message goes on with its session"
+            if self._connection is None:
+                command = quote(" ".join(self._config.command))
+                advice = f"See that its command is installed and runs ({command})"
             await self.close()
-            command = quote(" ".join(self._config.command))
-            raise TurnFailed(
-                f"{self._config.name} {error}\nSee that its command is installed and runs"
-                f" ({command}), and look at {self.log}."
-            ) from error
+            said = f"{self._config.name} {error}\n{advice}; what it said is in {self.log}."
+            raise TurnFailed(said) from error
 
     async def _end(
         self, connection: AgentConnection, played: PlayedTurn, answered: asyncio.Future[Any]
