@@ -128,10 +128,10 @@ class Members:
 
     async def principal_of_kind(self, name: str, kind: PrincipalKind) -> Principal:
         """Return the principal of a program; it gets a number if somebody else has the name."""
-        for candidate in chain([name], (f"{name}-{number}" for number in count(2))):
-            principal = await self.principal(candidate, kind)
-            if principal.kind is kind:
-                break
+        names = chain([name], (f"{name}-{number}" for number in count(2)))
+        principal = await self.principal(next(names), kind)
+        while principal.kind is not kind:
+            principal = await self.principal(next(names), kind)
         return principal
 
     async def author(self, username: str, kind: PrincipalKind) -> Principal:
