@@ -56,8 +56,7 @@ class FollowedBlock:
     def take(self, event: Mapping[str, Any], rendered: str | None = None) -> bool:
         """Follow an event; return whether it concerns what is shown of it.
 
-        Args:
-            rendered: the content as text, where it is not one text by itself.
+        `rendered` is the content as text, where it is not one text by itself.
         """
         self.version = event["version"]
         self.header = event.get("header", self.header)
@@ -117,11 +116,7 @@ async def list_blocks(calls: ToolClient, context: str) -> list[dict[str, Any]]:
 
 
 def read_event(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of what a subscription has pushed.
-
-    Raises:
-        AntiphonError: if the subscription was cut off.
-    """
+    """Return the event of what a subscription has pushed; raise why it was cut off."""
     if "error" in message:
         raise read_error(message["error"])
     event: dict[str, Any] = message["event"]

@@ -51,7 +51,7 @@ def test_lines_are_answered_with_lines_until_the_input_ends(machine: Machine) ->
         said = f"antiphon: started a kernel for {machine.project}\n" if number == 1 else ""
         assert done.stderr == said
     listing = request(1, "tools/list", _meta=meta)
-    named = machine.run("mcp", "--as", "opus", "--kind", "model", stdin=listing)
+    named = machine.run("mcp", "--as", "opus", stdin=listing)
     assert len(json.loads(named.stdout)["result"]["tools"]) == 13
     refused = machine.run("mcp", "--data", str(machine.project / "README.md"), stdin="")
     assert refused.returncode == 2

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, cast
 
 from acp import PROTOCOL_VERSION, RequestError, run_agent, schema
 from acp.helpers import ContentBlock
@@ -19,15 +19,10 @@ from antiphon.acp_agent.session import AcpSession
 from antiphon.locations import project_root
 from antiphon_kernel.client.address import Locate
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
-
-_FAILED: Final = -32603
-"""The protocol's code for errors that it has no other for."""
+from antiphon_kernel.types.errors import AntiphonError
 
 
-def _answered(method: Method) -> Method:
+def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     """Let a method answer a kernel's error as the protocol does."""
 
     @functools.wraps(method)
@@ -35,9 +30,9 @@ def _answered(method: Method) -> Method:
         try:
             return await method(*arguments, **named)
         except AntiphonError as error:
-            raise RequestError(_FAILED, error.message, error.as_json()) from error
+            raise RequestError(-32603, error.message, error.as_json()) from error
 
-    return cast(Method, answered)
+    return answered
 
 
 class AcpAgent:
@@ -117,7 +112,7 @@ class AcpAgent:
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> schema.SetSessionConfigOptionResponse:
         """Choose the model that answers; there is no other option."""
-        model = await self._session(session_id).options(str(value))
+        model = await self._sessions[session_id].options(str(value))
         return schema.SetSessionConfigOptionResponse(config_options=[model])
 
     @_answered
@@ -125,21 +120,13 @@ class AcpAgent:
         self, session_id: str, prompt: list[ContentBlock], **_: Any
     ) -> schema.PromptResponse:
         """Send a message, and answer when it is answered."""
-        reason = await self._session(session_id).prompt(prompt)
+        reason = await self._sessions[session_id].prompt(prompt)
         return schema.PromptResponse(stop_reason=reason)
 
     @_answered
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Stop the turn that answers the message."""
-        await self._session(session_id).cancel()
-
-    def _session(self, session_id: str) -> AcpSession:
-        if (session := self._sessions.get(session_id)) is None:
-            raise AntiphonError(
-                ErrorCode.CONTEXT_NOT_FOUND,
-                f"No session {session_id!r} is open here: load it, or begin a new one.",
-            )
-        return session
+        await self._sessions[session_id].cancel()
 
     def _use(self, folder: str | Path) -> Path:
         self._project = project_root(Path(folder))
@@ -149,8 +136,8 @@ class AcpAgent:
         assert self._client is not None
         if (before := self._sessions.pop(context, None)) is not None:
             await before.close()
-        find = functools.partial(self._find, project)
-        session = self._sessions[context] = AcpSession(context, find, project, self._client)
+        session = AcpSession(context, self._find, project, self._client)
+        self._sessions[context] = session
         await session.open()
         return session
 
@@ -163,11 +150,7 @@ class AcpAgent:
 
 
 async def serve(find: Callable[[Path], Locate]) -> None:
-    """Answer the client on standard input and output until it has gone.
-
-    Args:
-        find: returns where a project's kernel is, and starts it if need be.
-    """
+    """Answer the client on standard input and output until it has gone."""
     agent = AcpAgent(find)
     try:
         await run_agent(cast(Agent, agent))

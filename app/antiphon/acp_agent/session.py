@@ -26,13 +26,12 @@ from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 
-_KINDS: Final[dict[str, schema.PermissionOptionKind]] = {
-    "once": "allow_once",
-    "always": "allow_always",
-    "no": "reject_once",
+_DECISIONS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
+    "once": ("allow_once", "Allow once"),
+    "always": ("allow_always", "Always allow it"),
+    "no": ("reject_once", "No"),
 }
-_ANSWERS: Final = {"once": "Allow once", "always": "Always allow it", "no": "No"}
-"""Words for the decisions about a call that has none of its own."""
+"""With the words for a call that has none of its own."""
 
 _STOP_REASONS: Final[dict[str, schema.StopReason]] = {
     constants.MAX_TOKENS: "max_tokens",
@@ -45,18 +44,15 @@ class AcpSession:
     """Follows a context for a client, and speaks in it for the person who uses that client."""
 
     def __init__(
-        self, context: str, find: Callable[[], Locate], project: Path, client: Client
+        self, context: str, find: Callable[[Path], Locate], project: Path, client: Client
     ) -> None:
         """`find` starts the kernel if need be."""
-        self.id = context
-        self._project = project
-        self._find = find
-        self._client = client
+        self.id, self._client = context, client
+        self._project, self._find = project, find
         self._updates = SessionUpdates(project)
-        self._pushed: asyncio.Queue[Any] = asyncio.Queue()
+        self._pushed: asyncio.Queue[Any]
         """Events, None when editing may have come to rest, and what waits for those before it."""
-        self._calls = ToolClient(lambda: find()())  # noqa: PLW0108  finds it anew each time
-        self._calls.on_push = self._pushed.put_nowait
+        self._calls = ToolClient(lambda: find(project)())  # noqa: PLW0108  finds it anew each time
         self._tasks = TaskSupervisor(source="session")
         self._following: asyncio.Task[None] | None = None
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -66,28 +62,23 @@ class AcpSession:
         self._is_cancelled = False
 
     async def open(self) -> None:
-        """Tell all blocks that were not told yet, and from now on whatever comes.
-
-        Raises:
-            AntiphonError: if there is no kernel, or no such context.
-        """
+        """Tell all blocks that were not told yet, and from now on whatever comes."""
         if self._following is not None and not self._following.done():
             return
-        await asyncio.to_thread(self._find)
-        calls, updates = self._calls, self._updates
+        await asyncio.to_thread(self._find, self._project)
+        calls, updates, self._pushed = self._calls, self._updates, asyncio.Queue()
+        calls.on_push = self._pushed.put_nowait
         updates.me = (await calls.call("session.whoami", {}))["username"]
         await self.options()
         known = {block: one.version for block, one in updates.blocks.items()}
         await calls.call("block.subscribe", {"context": self.id, "from_versions": known})
         listed = {one["block_id"]: one["version"] for one in await list_blocks(calls, self.id)}
         missing = {block for block, number in listed.items() if known.get(block) != number}
-        events: list[dict[str, Any]] = []
-        while missing:
-            events.append(read_event(await self._pushed.get()))
-            missing.discard(events[-1]["block_id"])
-        places = {block: place for place, block in enumerate(listed)}
-        for event in sorted(events, key=lambda one: places.get(one["block_id"], len(places))):
-            await self._take(event)
+        while missing:  # they come first, in their order
+            if (pushed := await self._pushed.get()) is not None:
+                event = read_event(pushed)
+                missing.discard(event["block_id"])
+                await self._take(event)
         self._following = self._tasks.create(self._follow())
 
     async def close(self) -> None:
@@ -119,11 +110,7 @@ class AcpSession:
     # Prompts
 
     async def prompt(self, prompt: Sequence[ContentBlock]) -> schema.StopReason:
-        """Send a message; return how the turn ended that answers it.
-
-        Raises:
-            AntiphonError: if there is no model, the message is not taken, or the turn has failed.
-        """
+        """Send a message; return how the turn ended that answers it, unless it has failed."""
         self._is_cancelled = False
         text, files, references = _read_prompt(prompt, self._project)
         await self.open()
@@ -168,11 +155,9 @@ class AcpSession:
     def _outcome(self, message: str) -> schema.StopReason:
         blocks = self._updates.blocks.values()
         answers = [one for one in blocks if one.header.get("parent_id") == message]
-        if not answers:
-            return "end_turn"
-        header = answers[-1].header
+        header = answers[-1].header if answers else {}
         reason = str(header.get("metadata", {}).get(ERROR_KIND) or header.get("stop_reason"))
-        if header["kind"] == BlockKind.ERROR and reason not in _STOP_REASONS:
+        if header.get("kind") == BlockKind.ERROR and reason not in _STOP_REASONS:
             raise AntiphonError(ErrorCode.INVALID_TRANSITION, answers[-1].text)
         return _STOP_REASONS.get(reason, "end_turn")
 
@@ -224,11 +209,11 @@ class AcpSession:
     async def _ask(self, call: str) -> None:
         """Ask the client whether a call may run."""
         shown = schema.ToolCallUpdate(tool_call_id=call, **self._updates.calls[call])
-        words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES, _ANSWERS)
+        words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES)
         options = [
-            schema.PermissionOption(option_id=one, kind=kind, name=words.get(one, _ANSWERS[one]))
-            for one, kind in _KINDS.items()
-            if one in words or one == "no"
+            schema.PermissionOption(option_id=one, kind=kind, name=(words or {}).get(one, usual))
+            for one, (kind, usual) in _DECISIONS.items()
+            if words is None or one in words or one == "no"
         ]
         answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):

@@ -29,17 +29,11 @@ _STATUSES: Final = {"pending": "pending", "running": "in_progress", "done": "com
 
 _KINDS: Final = {
     "shell": "execute",
-    **dict.fromkeys(("read", "render", "layout", "blame", "history"), "read"),
+    "read": "read",
     **dict.fromkeys(("search", "list"), "search"),
     **dict.fromkeys(("edit", "patch", "create", "append", "splice"), "edit"),
-    "delete": "delete",
-    "rename": "move",
-    "move": "move",
 }
 """Kinds of calls by the last word of a tool's name."""
-
-_STEP: Final = re.compile(r"- \[([ x])\] (.*?)( \(in progress\))?")
-"""A step of an agent's plan, as its list is rendered."""
 
 
 class SessionUpdates:
@@ -70,12 +64,7 @@ class SessionUpdates:
     def take(
         self, event: Mapping[str, Any], now: float, rendered: str | None = None
     ) -> Iterator[SessionUpdate]:
-        """Tell an event of `block.subscribe`.
-
-        Args:
-            now: seconds on any clock.
-            rendered: the content as text, where it is not one text by itself.
-        """
+        """Tell an event of `block.subscribe`; `rendered` is a content that is not one text."""
         block = event["block_id"]
         one = self.blocks.get(block)
         if one is None:
@@ -90,12 +79,10 @@ class SessionUpdates:
             yield from self._call(block)
         elif kind == BlockKind.TOOL_RESULT:
             self._results.setdefault(parent, {})[block] = None
-            if one.over:
+            if one.over or parent not in self.blocks:
                 yield from self._call(parent)
             else:
                 self.due.setdefault(parent, now + REST_SECONDS)
-        elif steps := _steps(one):
-            yield helpers.update_plan(steps)
         else:
             if one.end_said and one.rest:
                 one.shown, edited = len(one.text), True
@@ -116,7 +103,7 @@ class SessionUpdates:
 
     def _is_hidden(self, one: FollowedBlock) -> bool:
         message = self.blocks.get(str(one.header.get("parent_id")))
-        is_ahead = one.header["kind"] == BlockKind.FILE and message is not None and not message.said
+        is_ahead = one.header["kind"] == BlockKind.FILE and not (message and message.said)
         return one.waits or is_ahead or one.header.get("excluded") is True
 
     # Texts
@@ -136,18 +123,17 @@ class SessionUpdates:
 
     def _say(self, block: str, one: FollowedBlock) -> Iterator[SessionUpdate]:
         header, text, is_first = one.header, one.rest, not one.said
-        kind, author, is_file = header["kind"], header["username"], header["kind"] == BlockKind.FILE
+        kind, author = header["kind"], header["username"]
         one.said += text
         one.shown = len(one.text)
-        is_own = (header.get("parent_id") if is_file else block) in self.own
-        if is_own or (header["role"] == Role.SYSTEM and kind == BlockKind.TEXT):
+        is_note = header["role"] == Role.SYSTEM and kind == BlockKind.TEXT
+        if is_note or (header.get("parent_id") if kind == BlockKind.FILE else block) in self.own:
             return  # the client has it already, or it is for models
         tell: Callable[[Any], Any] = helpers.update_agent_message
         content: Any = None
-        if is_file:
+        if kind == BlockKind.FILE:
             tell = helpers.update_user_message
-            uri = (self._project / text).as_uri()
-            content = helpers.resource_link_block(Path(text).name, uri)
+            content = helpers.resource_link_block(Path(text).name, self._absolute(text).as_uri())
         elif header["role"] == Role.USER:
             tell, self._speaker = helpers.update_user_message, None
             text = f"{author}: {text}" if is_first and author != self.me else text
@@ -179,8 +165,8 @@ class SessionUpdates:
 
     def _call(self, call: str) -> Iterator[SessionUpdate]:
         self.due.pop(call, None)
-        one = self.blocks[call]
-        if self._is_hidden(one):
+        one = self.blocks.get(call)
+        if one is None or self._is_hidden(one):
             return
         header, given = one.header, one.header.get("input") or {}
         about = header.get("metadata", {}).get(AGENT_CALL, {})
@@ -195,7 +181,7 @@ class SessionUpdates:
             "raw_input": given,
             "locations": [
                 schema.ToolCallLocation(
-                    path=self._absolute(at["path"]),
+                    path=str(self._absolute(at["path"])),
                     line=None if at.get("line") is None else at["line"] + 1,
                 )
                 for at in about.get("locations") or places
@@ -220,7 +206,7 @@ class SessionUpdates:
             lines = [line for hunk in patch.hunks for line in hunk.lines]
             old = None if part.creates else "".join(one.text for one in lines if one.mark != "+")
             new = "".join(one.text for one in lines if one.mark != "-")
-            yield tool_diff_content(self._absolute(part.path), new, old)
+            yield tool_diff_content(str(self._absolute(part.path)), new, old)
 
     def _outputs(self, call: str) -> Iterator[Any]:
         for one in (self.blocks[block] for block in self._results.get(call, ())):
@@ -229,8 +215,8 @@ class SessionUpdates:
                 fence = "`" * (1 + max([2, *map(len, re.findall("`+", text))]))
                 yield helpers.tool_content(text_block(f"{fence}\n{text.rstrip()}\n{fence}"))
 
-    def _absolute(self, path: str) -> str:
-        return str(self._project / path.removeprefix("file:"))
+    def _absolute(self, path: str) -> Path:
+        return self._project / path.removeprefix("file:")
 
 
 def _questions(header: Mapping[str, Any]) -> Iterator[Any]:
@@ -239,19 +225,3 @@ def _questions(header: Mapping[str, Any]) -> Iterator[Any]:
         asked = header["metadata"][QUESTION]
         said = f"{asked['server']} asks: {asked['message']} {asked.get('url', '')}".strip()
         yield helpers.tool_content(text_block(f"{said} It is answered in antiphon."))
-
-
-def _steps(one: FollowedBlock) -> list[schema.PlanEntry]:
-    """Return the steps of an agent's plan; none if a block is something else."""
-    lines = one.text.splitlines() if one.structured and one.header["role"] == Role.MODEL else []
-    found = [_STEP.fullmatch(line) for line in lines]
-    if one.header.get("excluded") is True or not all(found):
-        return []
-    return [
-        helpers.plan_entry(
-            step[2],
-            status="completed" if step[1] == "x" else "in_progress" if step[3] else "pending",
-        )
-        for step in found
-        if step is not None
-    ]

@@ -199,14 +199,10 @@ def acp(kernel: KernelTarget) -> None:
     """
     if find_spec("acp") is None:
         raise CommandError(
-            "editors are talked to by a library that is not installed:"
-            " pip install 'antiphon[agents]'."
+            "ACP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
     if sys.stdin.isatty():
-        raise CommandError(
-            "this is for editors to start, which talk to it over pipes: see docs/agents.md.",
-            ExitCode.USAGE,
-        )
+        raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():
         from antiphon.acp_agent.agent import serve
         from antiphon.locations import data_folder

@@ -54,8 +54,6 @@ def shown(update: Any) -> tuple[Any, ...]:
         fields = {key: value for key, value in update if value is not None}
         del fields["session_update"]
         return kind, fields.pop("tool_call_id"), fields
-    if kind == "plan":
-        return kind, [(one.content, one.status) for one in update.entries]
     return kind, getattr(update.content, "text", update.content.type)
 
 
@@ -95,7 +93,11 @@ def test_drafts_and_models_notes_are_not_told_and_own_messages_without_a_name() 
     assert told.create("system.1", "A summary", role="system", status="done") == []
     error = told.create("aria.1", "No money.", kind="error", status="error")
     assert error == chunk("Error: No money.")
-    assert told.change("ada.1", status="done") == chunk("Not yet.", "user_message")
+    for name, message in (("bo.1", "ada.1"), ("bo.2", "ada.2")):
+        link = [("user_message_chunk", "resource_link")] if message == "ada.2" else []
+        assert told.create(name, kind="file", status="done", parent_id=message) == link
+    sent = [*chunk("Not yet.", "user_message"), ("user_message_chunk", "resource_link")]
+    assert told.change("ada.1", status="done") == sent
 
 
 def test_edit_is_told_once_it_has_come_to_rest() -> None:
@@ -135,6 +137,13 @@ def test_output_that_grows_is_told_now_and_then_and_whole_at_the_end() -> None:
     assert ended == [("tool_call_update", "aria.1", {"status": "failed"})]
 
 
+def test_result_that_was_moved_above_its_call_is_told_with_it() -> None:
+    told = Told()
+    assert told.create("aria.2", "a", kind="tool_result", parent_id="aria.1") == []
+    ((_, _, fields),) = told.create("aria.1", kind="tool_call", tool_name="shell")
+    assert fields["content"][0].content.text == "```\na\n```"
+
+
 def test_call_of_an_agent_is_told_in_its_words_and_a_change_as_a_difference() -> None:
     told = Told()
     about = {"kind": "edit", "title": "Edit a.py", "locations": [{"path": "a.py", "line": 2}]}
@@ -167,10 +176,10 @@ def test_question_of_a_server_is_in_its_call_until_it_is_answered() -> None:
     assert fields["content"] == []
 
 
-def test_plan_of_an_agent_is_a_plan_and_another_list_is_text() -> None:
+def test_list_of_an_agent_is_told_and_its_changes_once_they_have_come_to_rest() -> None:
     told = Told()
-    steps = "- [x] Look\n- [ ] Write (in progress)\n- [ ] Test\n"
-    plan = [("Look", "completed"), ("Write", "in_progress"), ("Test", "pending")]
-    assert told.create("bot.1", [], steps) == [("plan", plan)]
-    assert told.event("bot.1", "- [x] Look\n", splices=[]) == [("plan", plan[:1])]
-    assert told.create("aria.1", [], "- Look\n", status="done") == chunk("- Look\n")
+    steps = "- [ ] Look\n- [ ] Test\n"
+    assert told.create("aria.1", [], steps, status="done") == chunk(steps)
+    assert told.event("aria.1", steps.replace("[ ]", "[x]", 1), splices=[]) == []
+    ((_, _, fields),) = told.rest()
+    assert fields["content"][0].old_text == steps

@@ -36,6 +36,7 @@ PIXEL = (
 
 EDITED = {"type": "diff", "path": "a.py", "oldText": "one\ntwo\n", "newText": "one\n2\n"}
 PART = {**EDITED, "oldText": "two", "newText": "2"}
+OTHER = {**EDITED, "oldText": "two", "newText": "3"}
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 
 SAID = (
@@ -93,12 +94,15 @@ SAID = (
         id="difference, and then a part of it",
     ),
     pytest.param(
-        [{"call": {"toolCallId": "c", "title": "E", "status": "completed", "content": [PART]}}],
         [
-            ("tool_call", "done", "--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n-two\n+2\n"),
+            {"call": {"toolCallId": "c", "title": "E", "content": [EDITED]}},
+            {"call_update": {"toolCallId": "c", "status": "completed", "content": [OTHER]}},
+        ],
+        [
+            ("tool_call", "done", "--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n-two\n+3\n"),
             ("tool_result", "done", ""),
         ],
-        id="difference of parts of lines",
+        id="another difference, of a part of a line",
     ),
     pytest.param(
         [

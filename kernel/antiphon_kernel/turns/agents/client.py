@@ -76,28 +76,13 @@ class PlayedTurn:
                 await write_file(turn, params["path"], params["content"])
                 return schema.WriteTextFileResponse()
             case "create_terminal":
-                made = await terminals.create(
-                    params["command"],
-                    params["args"] or (),
-                    {one.name: one.value for one in params["env"] or ()},
-                    params["cwd"],
-                    params["output_byte_limit"],
-                )
+                made = await terminals.create(**params)
                 return schema.CreateTerminalResponse(terminal_id=made)
             case "terminal_output":
-                found = terminals.output(terminal)
-                code, signal = found.exit_code, found.signal
-                status = schema.TerminalExitStatus(exit_code=code, signal=signal)
-                return schema.TerminalOutputResponse(
-                    output=found.output,
-                    truncated=found.truncated,
-                    exit_status=status if (code, signal) != (None, None) else None,
-                )
+                return terminals.output(terminal)
             case "wait_for_terminal_exit":
-                found = await terminals.wait(terminal)
-                return schema.WaitForTerminalExitResponse(
-                    exit_code=found.exit_code, signal=found.signal
-                )
+                status = await terminals.wait(terminal)
+                return schema.WaitForTerminalExitResponse(**status.model_dump())
             case "kill_terminal":
                 await terminals.kill(terminal)
             case "release_terminal":

@@ -34,9 +34,6 @@ from antiphon_kernel.types.ids import SYSTEM, ContextId
 _MOST: Final = 100_000
 """Code points of earlier messages that an agent is given, the last ones."""
 
-_MOST_CHANGES: Final = 20_000
-"""Code points of changes of one text that an agent is given."""
-
 _LEFT_OUT: Final = (ItemType.THINKING, ItemType.TOOL_CALL, ItemType.ASSISTANT_ERROR)
 
 _SHARED: Final = (
@@ -109,10 +106,9 @@ async def _change(
         or (one.since <= then and (one.until is None or one.until > then))
     )
     difference = unified_diff(before, block.text, context.block_name(block.id))
-    if len(difference) > _MOST_CHANGES:
-        difference = f"It is now:\n{block.text[:_MOST_CHANGES]}\n[and more]"
     who = ", ".join(sorted(map(context.username, others)))
-    return f"{who} changed your text:\n{difference}" if difference else ""
+    shown = shortened(difference, item.path)
+    return f"{who} changed your text:\n{shown}" if difference else ""
 
 
 async def _attachments(

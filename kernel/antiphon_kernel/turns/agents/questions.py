@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.files.open_file import AnnouncedWrite
@@ -16,9 +18,6 @@ from antiphon_kernel.turns.turn import one_line
 from antiphon_kernel.types.block_metadata import CHOICES, agent_call
 from antiphon_kernel.types.enums import CallPermission
 from antiphon_kernel.types.errors import AntiphonError
-
-if TYPE_CHECKING:
-    from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 _TOOLS: Final = {"execute": SHELL, "edit": EDIT, "delete": EDIT, "move": EDIT}
 """By the kind of a call, the tool of models whose permission it is under; else it is the kind."""
@@ -39,8 +38,6 @@ async def ask(
     What is said of the call is in its block already. Of several options of one kind the first
     counts. When cancelled, nobody can decide any more.
     """
-    from acp.schema import AllowedOutcome, DeniedOutcome
-
     choices: dict[str, PermissionOption] = {}
     for option in sorted(options, key=lambda one: one.kind == "reject_always"):
         choices.setdefault(_DECISIONS[option.kind], option)

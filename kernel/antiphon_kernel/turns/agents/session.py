@@ -16,7 +16,6 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
-from antiphon_kernel.turns.agents.process import AgentProcess
 from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.errors import invalid_params
@@ -138,13 +137,9 @@ class AgentSession:
         """Start the process, and begin its session or go on with it."""
         await self.close()
         project, seconds = self._kernel.project, self._settings.agent_silence_seconds
-        try:
-            process = await AgentProcess.start(self._config, project, self.log)
-        except (OSError, ValueError) as error:
-            raise AgentFailed(f"cannot be started: {error}.") from error
         client = AgentClient(lambda session: self._played if session == self._id else None)
-        connection = AgentConnection(
-            process, client, self._updated, self._settings.agent_line_bytes
+        connection = await AgentConnection.start(
+            self._config, project, self.log, client, self._updated
         )
         try:
             about = connection.agent.initialize(

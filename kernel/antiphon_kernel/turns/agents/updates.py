@@ -215,8 +215,9 @@ class TurnUpdates:
             if isinstance(raw, dict) and isinstance(raw.get("command"), str):
                 new["text"] = raw["command"]
         elif changes:
-            new["tool_name"] = EDIT
-            if len(changes) > document.length(block):  # else a part of what it has shown
+            new["tool_name"], shown = EDIT, document.text(block)
+            lines = [line[1:] for line in changes.split("\n") if line.startswith(("+", "-"))]
+            if not all(line in shown for line in lines):  # else a part of what it has shown
                 kept = KeptOutput(self.turn.settings.output_code_points)
                 new["text"] = kept.add(changes) + kept.take_rest()
         elif title and header.tool_name != EDIT:
