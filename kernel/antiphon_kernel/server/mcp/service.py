@@ -211,7 +211,8 @@ class McpService:
             await bus.publish(ResourceUpdated(uri=uri))
 
         telling = asyncio.gather(*(self._tell(one, publish, uri) for uri, one in followed.items()))
-        telling.add_done_callback(lambda told: (told.cancelled() or told.exception(), handler.close()))
+        telling.add_done_callback(lambda _: handler.close())
+        telling.add_done_callback(lambda told: told.cancelled() or told.exception())
         try:
             return await handler(
                 ctx, types.SubscriptionsListenRequestParams(notifications=honoured)
