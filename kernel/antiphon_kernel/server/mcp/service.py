@@ -212,6 +212,7 @@ class McpService:
 
         telling = asyncio.gather(*(self._tell(one, publish, uri) for uri, one in followed.items()))
         telling.add_done_callback(lambda _: handler.close())
+        telling.add_done_callback(lambda told: told.cancelled() or told.exception())
         try:
             return await handler(
                 ctx, types.SubscriptionsListenRequestParams(notifications=honoured)
