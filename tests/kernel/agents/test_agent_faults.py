@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "ends in a prompt": (
         {"prompts": [[{"say": "I "}, {"complain": "no key\nset it\n"}, {"exit": 1}]]},
-        f"bot has ended with exit code 1. Its last lines:{LAST}The next message goes on with its session;",
+        f"bot has ended with exit code 1. Its last lines:{LAST}The next message goes on",
     ),
     "ends and leaves a process that holds the pipes": (
         {"prompts": [[{"start_child": 1}, {"exit": 1}]]},
