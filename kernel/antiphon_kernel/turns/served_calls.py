@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +15,8 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
+    Answer,
     Elicitation,
-    ElicitationAnswer,
     McpServerFailed,
     McpServers,
     McpTool,
@@ -39,6 +40,9 @@ _log = logging.getLogger(__name__)
 _PROGRESS_SECONDS: Final = 0.25
 """Progress is written no more often than this."""
 
+_LONGEST_QUESTION: Final = 50_000
+"""Characters of a question; a longer one is put aside."""
+
 _LONGEST_MESSAGE: Final = 500
 """Code points of a message with progress that are shown."""
 
@@ -51,7 +55,7 @@ class _WaitingQuestion:
     writer: BlockWriter
     asker: PrincipalId
     """Principal whose rights the call has."""
-    answered: asyncio.Future[ElicitationAnswer] = field(default_factory=asyncio.Future)
+    answered: asyncio.Future[Answer] = field(default_factory=asyncio.Future)
 
 
 class ServerQuestions:
@@ -63,12 +67,12 @@ class ServerQuestions:
 
     async def ask(
         self, writer: BlockWriter, call: str, asker: PrincipalId, asked: Elicitation
-    ) -> ElicitationAnswer:
+    ) -> Answer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
-        try:
-            writer.describe(call, metadata={QUESTION: asked.as_json()})
-        except AntiphonError:
-            return ElicitationAnswer("cancel")  # it is larger than metadata may be
+        said = asked.as_json()
+        if len(json.dumps(said)) > _LONGEST_QUESTION:
+            return "cancel", None
+        writer.describe(call, metadata={QUESTION: said})
         waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
         try:
             return await waiting.answered
@@ -81,7 +85,7 @@ class ServerQuestions:
         if waiting is None:
             return
         if not waiting.answered.done():
-            waiting.answered.set_result(ElicitationAnswer("cancel"))
+            waiting.answered.set_result(("cancel", None))
         try:
             self._close(waiting, call, "cancel", None)
         except AntiphonError as error:  # the call was ended by somebody else
@@ -104,18 +108,16 @@ class ServerQuestions:
             )
         role = self._kernel.members.role_of(by.principal)
         check_decide(waiting.asker, Permission.OWN, by.principal, role)
-        if action == "accept":
+        is_form = action == "accept" and waiting.asked.url is None
+        if is_form:
             try:
                 waiting.asked.check(content)
             except ValueError as error:
                 said = f"The server does not take this answer: {error}."
                 raise invalid_params(said, field="content") from error
-        elif content:
-            raise invalid_params(f"{action} takes no content: leave it out.", field="content")
         del self._waiting[call]
         self._close(waiting, call, action, by.principal.username)
-        is_form = action == "accept" and waiting.asked.url is None
-        waiting.answered.set_result(ElicitationAnswer(action, dict(content) if is_form else None))
+        waiting.answered.set_result((action, dict(content) if is_form else None))
 
     def _close(self, waiting: _WaitingQuestion, call: str, action: Action, by: str | None) -> None:
         """Say how it was answered, where it was asked."""
@@ -162,7 +164,7 @@ class ServedCall:
             wait_on()
             self._show(progress, total, message)
 
-        async def ask(asked: Elicitation) -> ElicitationAnswer:
+        async def ask(asked: Elicitation) -> Answer:
             asker, questions = self.asker.session.principal.id, self.servers.questions
             try:
                 async with self._asking:

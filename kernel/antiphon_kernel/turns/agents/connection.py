@@ -13,7 +13,7 @@ from acp.client.connection import ClientSideConnection
 from acp.interfaces import Client
 from pydantic import ValidationError
 
-from antiphon_kernel.turns.agents.process import AgentProcess
+from antiphon_kernel.service_process import ServiceProcess
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
@@ -42,7 +42,7 @@ class AgentConnection:
 
     def __init__(
         self,
-        process: AgentProcess,
+        process: ServiceProcess,
         client: object,
         updated: Callable[[schema.SessionNotification], Awaitable[None]],
         line_bytes: int,

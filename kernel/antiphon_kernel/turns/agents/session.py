@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 from acp import PROTOCOL_VERSION, schema
@@ -13,10 +14,10 @@ from acp import PROTOCOL_VERSION, schema
 from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.service_process import ServiceProcess
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
-from antiphon_kernel.turns.agents.process import AgentProcess
 from antiphon_kernel.turns.agents.prompt_text import Look, read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.errors import invalid_params
@@ -134,9 +135,10 @@ class AgentSession:
     async def _connect(self) -> AgentConnection:
         """Start the process, and begin its session or go on with it."""
         await self.close()
-        project, seconds = self._kernel.project, self._settings.agent_silence_seconds
+        config, seconds = self._config, self._settings.agent_silence_seconds
+        folder = Path(config.cwd or self._kernel.project)
         try:
-            process = await AgentProcess.start(self._config, project, self.log)
+            process = await ServiceProcess.start(config.command, config.env, folder, self.log)
         except (OSError, ValueError) as error:
             raise AgentFailed(f"cannot be started: {error}") from error
         client = AgentClient(lambda session: self._played if session == self._id else None)

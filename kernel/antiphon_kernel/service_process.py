@@ -1,4 +1,4 @@
-"""The process of an agent: talked to over pipes, what it complains of kept, its end complete."""
+"""A program of others that is talked to over pipes: its complaints kept, its end complete."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import logging
 import os
 import shlex
 from asyncio.subprocess import Process
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.shell import LINGER_SECONDS, run_service, wait_exited
 from antiphon_kernel.text.sanitize import sanitize
 
 _log = logging.getLogger(__name__)
 
 LOG_BYTES: Final = 1_000_000
-"""Size at which the log of what agents complain of is begun anew; one older log is kept."""
+"""Size at which the log of what programs complain of is begun anew; one older log is kept."""
 
 _LOOK_SECONDS: Final = 0.1
 """Between two looks whether it has exited, which most often the end of what it says tells."""
@@ -27,7 +27,7 @@ _LAST_BYTES: Final = 2_000
 _READ_BYTES: Final = 65_536
 
 
-class AgentProcess:
+class ServiceProcess:
     """One process with all that it has started; nothing of it is left once it has ended."""
 
     def __init__(self, process: Process, stack: AsyncExitStack, log: Path) -> None:
@@ -35,21 +35,26 @@ class AgentProcess:
         self._process, self._stack, self._log_file = process, stack, log
         self._last_errors = b""
         exited = wait_exited(process, _LOOK_SECONDS)
-        self._exited = asyncio.create_task(exited, name="exit of an agent")
-        self._complaining = asyncio.create_task(self._keep_errors(), name="stderr of an agent")
+        self._exited = asyncio.create_task(exited, name="exit of a program")
+        self._complaining = asyncio.create_task(self._keep_errors(), name="stderr of a program")
         self._ending: asyncio.Task[None] | None = None
         self.heard_at = asyncio.get_running_loop().time()
         """Time at which it was last heard of, by the clock of the event loop."""
 
     @classmethod
-    async def start(cls, config: AgentConfig, project: Path, log: Path) -> AgentProcess:
-        """Start the agent's command; what it writes to stderr goes to `log`.
+    async def start(
+        cls, command: Sequence[str], env: Mapping[str, str], folder: Path, log: Path
+    ) -> ServiceProcess:
+        """Start a command in a folder; what it writes to stderr goes to `log`.
+
+        Args:
+            env: variables that it gets beside the kernel's own.
 
         Raises:
             OSError: if it could not be started.
         """
-        stack, folder = AsyncExitStack(), Path(config.cwd or project)
-        service = run_service(f"exec {shlex.join(config.command)}", folder, config.env)
+        stack = AsyncExitStack()
+        service = run_service(f"exec {shlex.join(command)}", folder, env)
         return cls(await stack.enter_async_context(service), stack, log)
 
     async def read(self) -> bytes:
@@ -85,7 +90,7 @@ class AgentProcess:
     async def end(self) -> None:
         """End it, politely and then not; it is gone when this returns."""
         if self._ending is None:
-            self._ending = asyncio.create_task(self._end(), name="end of an agent")
+            self._ending = asyncio.create_task(self._end(), name="end of a program")
         await asyncio.shield(self._ending)
 
     async def _end(self) -> None:
@@ -120,4 +125,4 @@ class AgentProcess:
                 if is_full:
                     self._log_file.replace(self._log_file.with_suffix(".log.1"))
             except OSError as error:
-                _log.warning("what an agent complains of is not kept: %s", error)
+                _log.warning("what a program complains of is not kept: %s", error)
