@@ -136,7 +136,7 @@ async def test_call_without_an_answer_is_stopped(
     stage: ServedStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(stage, 0.2, monkeypatch)
-    said = "Stopped: bad__slow has not answered within 0.2 seconds."
+    said = "Stopped: it had not ended after 0.2 seconds."
     assert await stage.run("bad__slow") == said
 
 
