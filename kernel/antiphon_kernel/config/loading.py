@@ -136,26 +136,18 @@ class ModelTable(ConfigTable):
     permissions: PermissionsTable | None = None
 
 
-def _named_by_variable(text: str) -> str:
-    if not VARIABLE_IN_TEXT.search(text):
-        raise ValueError("${VARIABLE}, in which the environment has it: no key belongs here")
-    return text
-
-
 class McpTable(ConfigTable):
     """One MCP server; its texts may name variables of the environment: `${NAME}`."""
 
-    command: list[str] = Field(default_factory=list, max_length=100)
+    command: list[str] = Field(default_factory=list)
     """Program and arguments of one that is run."""
-    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    env: dict[str, str] = Field(default_factory=dict)
     """Variables that its process gets beside the kernel's own."""
     url: str | None = None
     """Address of one that is reached over HTTP."""
     token_env: Annotated[str, AfterValidator(_variable)] | None = None
     """Variable of the environment that holds the token for the address."""
-    headers: dict[str, Annotated[str, AfterValidator(_named_by_variable)]] = Field(
-        default_factory=dict, max_length=100
-    )
+    headers: dict[str, str] = Field(default_factory=dict)
     """Other headers of requests to the address."""
     timeout: float = Field(default=SECONDS, gt=0, le=86_400, allow_inf_nan=False)
     """Seconds that a call may take."""
@@ -428,14 +420,17 @@ def _read_project_servers(
     )
     try:
         for server in project_servers(path, data):
+            where = f"the server {quote(server.name)}"
             try:
                 if server.name in found.mcp:
                     continue
                 if not is_trusted(server.path, server.content):
                     raise ValueError(f"it takes your trust: {advice}")
-                found.mcp[server.name] = server.config().expanded(variables)
+                found.mcp[server.name] = _server(where, server.name, server.fields(), variables)
+            except _EntryRefused as error:
+                found.problems.append(ConfigProblem(str(path), error.message))
             except ValueError as error:
-                message = f"the server {quote(server.name)} is left out: {error}."
+                message = f"{where} is left out: {error}."
                 found.problems.append(ConfigProblem(str(path), message))
     except ValueError as error:
         found.problems.append(ConfigProblem(str(path), f"not read: {error}."))
@@ -589,25 +584,16 @@ class _FileReader:
 
     def _read_servers(self, tables: dict[str, Any]) -> None:
         for name, fields in tables.items():
-            where, token = f"[mcp.{truncate(name)}]", {}
+            where = f"[mcp.{truncate(name)}]"
             try:
                 if self._advice is not None:
                     raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
-                if not isinstance(fields, dict):
-                    raise _EntryRefused(f"{where}: expected a table.")
-                table = _checked(where, McpTable, fields)
-                said = (name, tuple(table.command), table.env, table.url)
-                for text in table.headers.values():
-                    self._found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
-                if table.token_env is not None:
-                    self._found.variables.add(table.token_env)
-                    token = {"Authorization": f"Bearer ${{{table.token_env}}}"}
-                config = McpServerConfig(*said, {**token, **table.headers}, table.timeout)
-                self._found.mcp[name] = config.expanded(self._variables)
-            except (_EntryRefused, ValueError) as error:
-                why = error.message if isinstance(error, _EntryRefused) else f"{where}: {error}."
-                path = error.path if isinstance(error, _EntryRefused) else ()
-                self._report(why, self._toml.line_of("mcp", name, *path))
+                self._found.mcp[name] = _server(where, name, fields, self._variables)
+            except _EntryRefused as error:
+                self._report(error.message, self._toml.line_of("mcp", name, *error.path))
+                continue
+            for text in (f"${{{fields.get('token_env')}}}", *fields.get("headers", {}).values()):
+                self._found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
 
     def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
         """Check a model of a project whose file nobody trusts; raises _EntryRefused."""
@@ -735,6 +721,19 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
     if others := len(wrong) - 1:
         message += " There is one mistake more." if others == 1 else f" There are {others} more."
     raise _EntryRefused(message, tuple(name.split(".")))
+
+
+def _server(where: str, name: str, fields: object, variables: Mapping[str, str]) -> McpServerConfig:
+    """Return the MCP server of a table; raises _EntryRefused."""
+    if not isinstance(fields, dict):
+        raise _EntryRefused(f"{where}: expected a table.")
+    table = _checked(where, McpTable, fields)
+    token = {"Authorization": f"Bearer ${{{table.token_env}}}"} if table.token_env else {}
+    said = (name, tuple(table.command), table.env, table.url, {**token, **table.headers})
+    try:
+        return McpServerConfig(*said, table.timeout).expanded(variables)
+    except ValueError as error:
+        raise _EntryRefused(f"{where}: {error}.") from error
 
 
 def _named_table(where: str, name: str, fields: object) -> dict[str, Any]:
