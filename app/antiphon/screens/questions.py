@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, ConfirmModal, LineModal
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.block_metadata import CHOICES, open_question
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -20,11 +22,45 @@ READ_SECONDS: Final = 0.5
 
 JUST_APPEARED: Final = "This question has only just appeared: read it, then press the key again."
 
+_LONGEST_ANSWER: Final = 10_000
+
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
 def _waits(header: BlockHeader) -> bool:
     return header.is_undecided or open_question(header) is not None
+
+
+def _field_question(server: str, field: Mapping[str, Any]) -> str:
+    """Return the words that ask for one field of a form."""
+    options = [title or value for value, title in field.get("options", ())]
+    if field["type"] == "boolean":
+        options = ["yes", "no"]
+    kind = "any of" if field["type"] == "array" else "one of"
+    words = [f"{server} asks: {field['title']}{'' if field['required'] else ' (if you like)'}"]
+    words += [str(field["description"])] if "description" in field else []
+    words += [f"{kind} {', '.join(options)}"] if options else []
+    return displayable_in_a_row(" · ".join(words))
+
+
+def _line_of(default: object) -> str:
+    """Return a value that a field has at first as people type it."""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return ", ".join(map(str, default)) if isinstance(default, list) else str(default)
+
+
+def _value(field: Mapping[str, Any], line: str) -> object:
+    """Return what was typed in the type that a field has; the kernel says what is wrong with it."""
+    options = {title: value for value, title in field.get("options", ())}
+    if field["type"] == "array":
+        return [options.get(one.strip(), one.strip()) for one in line.split(",")]
+    if field["type"] == "boolean":
+        return {"yes": True, "no": False}.get(line.lower(), line)
+    if field["type"] in ("integer", "number"):
+        with suppress(ValueError):
+            return int(line) if field["type"] == "integer" else float(line)
+    return options.get(line, line)
 
 
 class Questions(Controller):
@@ -131,8 +167,8 @@ class Questions(Controller):
     async def _answer(self, block: str, asked: Mapping[str, Any], decision: str) -> bool:
         """Answer what a server asks, by a form or at once; whether that was done."""
 
-        async def tell(action: str, content: Mapping[str, Any] | None = None) -> bool:
-            said = {"block_id": block, "action": action, "content": content or {}}
+        async def tell(action: str) -> bool:
+            said = {"block_id": block, "action": action}
             return await self._scope.call("elicitation.answer", said, "Not answered") is not None
 
         if decision != "once":
@@ -141,11 +177,31 @@ class Questions(Controller):
             question = f"Have you opened {asked['url']}? {asked['server']} is told so."
             said_yes = await self._cells.app.push_screen_wait(ConfirmModal(question))
             return bool(said_yes) and await tell("accept")
-        from antiphon.screens.form_modal import FormModal
+        fields, at = asked["fields"], 0
+        lines = {one["name"]: _line_of(one.get("default", "")) for one in fields}
 
-        form = FormModal(asked, partial(tell, "accept"))
-        is_sent = await self._cells.app.push_screen_wait(form)
-        return bool(is_sent)
+        async def take(line: str) -> bool | None:
+            """Keep a line; once the last one is there, send all of them."""
+            lines[fields[at]["name"]] = line
+            if at < len(fields) - 1:
+                return True
+            said = {one["name"]: _value(one, lines[one["name"]]) for one in fields}
+            content = {name: value for name, value in said.items() if lines[name]}
+            given = {"block_id": block, "action": "accept", "content": content}
+            try:
+                await self._scope.session.call("elicitation.answer", given)
+            except AntiphonError as error:
+                modal.hint(f"Not answered: {error.message}")
+                return None
+            return True
+
+        while 0 <= at < len(fields):
+            question = _field_question(asked["server"], fields[at])
+            enter = "next" if at < len(fields) - 1 else "send"
+            value = lines[fields[at]["name"]]
+            modal = LineModal(question, take, enter=enter, longest=_LONGEST_ANSWER, value=value)
+            at += 1 if await self._cells.app.push_screen_wait(modal) else -1  # Esc goes back
+        return at > 0 or (not fields and await tell("accept"))
 
     async def _tell_kernel(self, block: str, decision: str, reason: str) -> bool:
         params = {"block_id": block, "decision": decision}
