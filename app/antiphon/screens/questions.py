@@ -177,31 +177,38 @@ class Questions(Controller):
             question = f"Have you opened {asked['url']}? {asked['server']} is told so."
             said_yes = await self._cells.app.push_screen_wait(ConfirmModal(question))
             return bool(said_yes) and await tell("accept")
+        if not asked["fields"]:
+            return await tell("accept")
+        return await self._fill_in(block, asked)
+
+    async def _fill_in(self, block: str, asked: Mapping[str, Any]) -> bool:
+        """Ask for the fields of a form line by line, from the first one until they are taken."""
         fields, at = asked["fields"], 0
-        lines = {one["name"]: _line_of(one.get("default", "")) for one in fields}
+        lines = [_line_of(one.get("default", "")) for one in fields]
+        questions = [_field_question(asked["server"], one) for one in fields]
 
         async def take(line: str) -> bool | None:
-            """Keep a line; once the last one is there, send all of them."""
-            lines[fields[at]["name"]] = line
-            if at < len(fields) - 1:
-                return True
-            said = {one["name"]: _value(one, lines[one["name"]]) for one in fields}
-            content = {name: value for name, value in said.items() if lines[name]}
-            given = {"block_id": block, "action": "accept", "content": content}
+            nonlocal at
+            lines[at] = line
+            at = (at + 1) % len(fields)
+            modal.ask(questions[at], lines[at])
+            if at > 0:
+                return None
+            said = zip(fields, lines, strict=True)
+            content = {one["name"]: _value(one, given) for one, given in said if given}
+            answer = {"block_id": block, "action": "accept", "content": content}
             try:
-                await self._scope.session.call("elicitation.answer", given)
+                await self._scope.session.call("elicitation.answer", answer)
             except AntiphonError as error:
                 modal.hint(f"Not answered: {error.message}")
                 return None
             return True
 
-        while 0 <= at < len(fields):
-            question = _field_question(asked["server"], fields[at])
-            enter = "next" if at < len(fields) - 1 else "send"
-            value = lines[fields[at]["name"]]
-            modal = LineModal(question, take, enter=enter, longest=_LONGEST_ANSWER, value=value)
-            at += 1 if await self._cells.app.push_screen_wait(modal) else -1  # Esc goes back
-        return at > 0 or (not fields and await tell("accept"))
+        modal = LineModal(
+            questions[0], take, enter="go on", longest=_LONGEST_ANSWER, value=lines[0]
+        )
+        is_sent = await self._cells.app.push_screen_wait(modal)
+        return is_sent is not None
 
     async def _tell_kernel(self, block: str, decision: str, reason: str) -> bool:
         params = {"block_id": block, "decision": decision}
