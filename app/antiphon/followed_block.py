@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.types.block_metadata import CUT_OUT
+
+REST_SECONDS: Final = 1.0
+"""How long nobody has edited shown text before its changes are shown."""
 
 _PAGE: Final = 1_000
 
@@ -53,8 +56,7 @@ class FollowedBlock:
     def take(self, event: Mapping[str, Any], rendered: str | None = None) -> bool:
         """Follow an event; return whether it concerns what is shown of it.
 
-        Args:
-            rendered: the content as text, where it is not one text by itself.
+        `rendered` is the content as text, where it is not one text by itself.
         """
         self.version = event["version"]
         self.header = event.get("header", self.header)
@@ -111,3 +113,11 @@ async def list_blocks(calls: ToolClient, context: str) -> list[dict[str, Any]]:
         if "next" not in listed:
             return found
         page["after_block"] = listed["next"]
+
+
+def read_event(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of what a subscription has pushed; raise why it was cut off."""
+    if "error" in message:
+        raise read_error(message["error"])
+    event: dict[str, Any] = message["event"]
+    return event

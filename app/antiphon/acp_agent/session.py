@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-import click
 from acp import schema
 from acp.helpers import ContentBlock, SessionUpdate, update_agent_message_text
 from acp.interfaces import Client
+from acp.task import TaskSupervisor
 
 from antiphon.acp_agent.updates import SessionUpdates
-from antiphon.followed_block import list_blocks
+from antiphon.followed_block import REST_SECONDS, list_blocks, read_event
 from antiphon_kernel.client.address import Locate
-from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types import constants
 from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.quoting import join_names
 
-_KINDS: Final[dict[str, schema.PermissionOptionKind]] = {
-    "once": "allow_once",
-    "always": "allow_always",
-    "no": "reject_once",
+_DECISIONS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
+    "once": ("allow_once", "Allow once"),
+    "always": ("allow_always", "Always allow it"),
+    "no": ("reject_once", "No"),
 }
-_ANSWERS: Final = {"once": "Allow once", "always": "Always allow it", "no": "No"}
-"""Words for the decisions about a call that has none of its own."""
+"""With the words for a call that has none of its own."""
 
 _STOP_REASONS: Final[dict[str, schema.StopReason]] = {
-    constants.INTERRUPTED: "cancelled",
     constants.MAX_TOKENS: "max_tokens",
     constants.REFUSED: "refusal",
     "limit": "max_turn_requests",
@@ -48,115 +44,90 @@ class AcpSession:
     """Follows a context for a client, and speaks in it for the person who uses that client."""
 
     def __init__(
-        self, context: str, find: Callable[[], Locate], project: Path, client: Client
+        self, context: str, find: Callable[[Path], Locate], project: Path, client: Client
     ) -> None:
         """`find` starts the kernel if need be."""
-        self.id = context
-        self._project = project
-        self._find = find
-        self._client = client
+        self.id, self._client = context, client
+        self._project, self._find = project, find
         self._updates = SessionUpdates(project)
-        self._pushed: asyncio.Queue[Any] = asyncio.Queue()
+        self._pushed: asyncio.Queue[Any]
         """Events, None when editing may have come to rest, and what waits for those before it."""
-        self._calls = ToolClient(lambda: find()())  # noqa: PLW0108  finds it anew each time
-        self._calls.on_push = self._pushed.put_nowait
+        self._calls = ToolClient(lambda: find(project)())  # noqa: PLW0108  finds it anew each time
+        self._tasks = TaskSupervisor(source="session")
         self._following: asyncio.Task[None] | None = None
         self._asking: dict[str, asyncio.Task[None]] = {}
         """Questions that the client was asked, by call."""
         self._message: str | None = None
         """The message that is being answered."""
         self._is_cancelled = False
-        self.names: list[str] = []
-        """Models and agents that answer here."""
 
     async def open(self) -> None:
-        """Tell all blocks that were not told yet, and from now on whatever comes.
-
-        Raises:
-            AntiphonError: if there is no kernel, or no such context.
-        """
+        """Tell all blocks that were not told yet, and from now on whatever comes."""
         if self._following is not None and not self._following.done():
             return
-        await asyncio.to_thread(self._find)
-        calls, updates = self._calls, self._updates
+        await asyncio.to_thread(self._find, self._project)
+        calls, updates, self._pushed = self._calls, self._updates, asyncio.Queue()
+        calls.on_push = self._pushed.put_nowait
         updates.me = (await calls.call("session.whoami", {}))["username"]
         await self.options()
         known = {block: one.version for block, one in updates.blocks.items()}
         await calls.call("block.subscribe", {"context": self.id, "from_versions": known})
         listed = {one["block_id"]: one["version"] for one in await list_blocks(calls, self.id)}
         missing = {block for block, number in listed.items() if known.get(block) != number}
-        events: list[dict[str, Any]] = []
-        while missing:
-            events.append(_event(await self._pushed.get()))
-            missing.discard(events[-1]["block_id"])
-        places = {block: place for place, block in enumerate(listed)}
-        for event in sorted(events, key=lambda one: places.get(one["block_id"], len(places))):
-            await self._take(event)
-        self._following = self._start(self._follow())
+        while missing:  # they come first, in their order
+            if (pushed := await self._pushed.get()) is not None:
+                event = read_event(pushed)
+                missing.discard(event["block_id"])
+                await self._take(event)
+        self._following = self._tasks.create(self._follow())
 
     async def close(self) -> None:
         """Let go of the context; what runs in it goes on."""
-        tasks = [one for one in (self._following, *self._asking.values()) if one is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.shutdown()
         await self._calls.close()
 
-    async def options(
-        self, model: str | None = None
-    ) -> list[schema.SessionConfigOptionSelect | schema.SessionConfigOptionBoolean]:
-        """Return what a person may choose here, after choosing a model if one is given."""
+    async def options(self, model: str | None = None) -> schema.SessionConfigOptionSelect:
+        """Return who may be chosen to answer here, after choosing one if a name is given."""
         about = {"context": self.id}
         chosen = {} if model is None else {"model": model}
-        here = await self._calls.call("context.model", {**about, **chosen})
+        here = await self._calls.call("context.model", about | chosen)
         agents = (await self._calls.call("agent.list", about))["agents"]
         self._updates.model = here.get("model")
-        self.names = [*here["models"], *(one["name"] for one in agents)]
-        if not self.names:
-            return []
-        named = [schema.SessionConfigSelectOption(value=one, name=one) for one in self.names]
+        names = [*here["models"], *(one["name"] for one in agents)]
+        named = [schema.SessionConfigSelectOption(value=one, name=one) for one in names]
         if self._updates.model is None:
-            named.insert(0, schema.SessionConfigSelectOption(value="", name="nobody"))
-        return [
-            schema.SessionConfigOptionSelect(
-                type="select",
-                id="model",
-                name="Model",
-                category="model",
-                description="Answers messages that name nobody, for everybody in this context",
-                current_value=self._updates.model or "",
-                options=named,
-            )
-        ]
+            named.append(schema.SessionConfigSelectOption(value="", name="nobody"))
+        return schema.SessionConfigOptionSelect(
+            type="select",
+            id="model",
+            name="Model",
+            category="model",
+            description="Answers messages that name nobody, for everybody in this context",
+            current_value=self._updates.model or "",
+            options=named,
+        )
 
     # Prompts
 
     async def prompt(self, prompt: Sequence[ContentBlock]) -> schema.StopReason:
-        """Send a message; return how the turn ended that answers it.
-
-        Raises:
-            AntiphonError: if there is no model, the message is not taken, or the turn has failed.
-        """
+        """Send a message; return how the turn ended that answers it, unless it has failed."""
         self._is_cancelled = False
         text, files, references = _read_prompt(prompt, self._project)
         await self.open()
-        await self.options()
-        if not self.names:
-            listed = await self._calls.call("model.list", {"published": False})
-            raise AntiphonError(ErrorCode.INVALID_PARAMS, listed["advice"])
-        if self._updates.model is None and not set(mentions(text)) & set(self.names):
+        names = {str(one.value) for one in (await self.options()).options}
+        if self._updates.model is None and not names & set(mentions(text)):
             raise invalid_params(
-                f"Nobody answers here: choose a model, or begin with @ and one of"
-                f" {join_names(self.names)}."
+                "No model answers here: choose one, or begin with @ and the name of a model or"
+                " an agent. `antiphon models` says which there are, and how to get one."
             )
         waiting = self._calls.another()
         try:
             message = self._message = await self._send(text, files, references)
             if self._is_cancelled:
                 await self.cancel()
-            await waiting.call("turn.wait", {"message": message})
+            ended = await waiting.call("turn.wait", {"message": message})
             await self._caught_up()
-            return self._outcome(message)
+            return "cancelled" if ended["interrupted"] else self._outcome(message)
         finally:
             self._message = None
             await waiting.close()
@@ -173,40 +144,28 @@ class AcpSession:
         new = {"context": self.id, "role": "user", "kind": "text", "content": text}
         message = str((await self._calls.call("block.create", new))["block_id"])
         self._updates.own.add(message)
-        status = Status.ERROR
-        try:
-            if files:
-                await self._calls.call("block.attach", {"block_id": message, "files": files})
-            for path in references:
-                new = {"kind": "file", "parent_id": message, "path": path}
-                await self._calls.call("block.create", new)
-            status = Status.DONE
-        finally:
-            await self._calls.call("block.status", {"block_id": message, "status": status})
+        if files:
+            await self._calls.call("block.attach", {"block_id": message, "files": files})
+        for path in references:
+            new = {"kind": "file", "parent_id": message, "path": path}
+            await self._calls.call("block.create", new)
+        await self._calls.call("block.status", {"block_id": message, "status": Status.DONE})
         return message
 
     def _outcome(self, message: str) -> schema.StopReason:
         blocks = self._updates.blocks.values()
         answers = [one for one in blocks if one.header.get("parent_id") == message]
-        if not answers:
-            return "cancelled" if self._is_cancelled else "end_turn"
-        header = answers[-1].header
+        header = answers[-1].header if answers else {}
         reason = str(header.get("metadata", {}).get(ERROR_KIND) or header.get("stop_reason"))
-        if header["kind"] == BlockKind.ERROR and reason not in _STOP_REASONS:
+        if header.get("kind") == BlockKind.ERROR and reason not in _STOP_REASONS:
             raise AntiphonError(ErrorCode.INVALID_TRANSITION, answers[-1].text)
         return _STOP_REASONS.get(reason, "end_turn")
 
     # Events
 
     async def _follow(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            seconds, timer = self._updates.next_flush_at() - time.monotonic(), None
-            if seconds < math.inf:
-                timer = loop.call_later(max(0.0, seconds), self._pushed.put_nowait, None)
             pushed = await self._pushed.get()
-            if timer is not None:
-                timer.cancel()
             try:
                 if pushed is None:
                     await self._tell(self._updates.flush(time.monotonic()))
@@ -214,7 +173,7 @@ class AcpSession:
                     await self._tell(self._updates.flush())
                     pushed.set()
                 else:
-                    await self._take(_event(pushed))
+                    await self._take(read_event(pushed))
             except AntiphonError as error:
                 if self._message is None:  # else it is the answer
                     note = f"{error.message} The next message looks for the kernel again."
@@ -237,23 +196,24 @@ class AcpSession:
         if not is_text or (known is not None and known.structured):
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
         await self._tell(self._updates.take(event, time.monotonic(), rendered))
-        header = event.get("header", {})
-        is_asked = header.get("permission") == CallPermission.ASKED
-        if is_asked and header["status"] in (Status.PENDING, Status.RUNNING):
-            if header.get("runs_for") == self._updates.me and block not in self._asking:
-                self._asking[block] = self._start(self._ask(block))
-        elif header and (task := self._asking.pop(block, None)) is not None:
-            task.cancel()
+        if self._updates.due:
+            put = asyncio.get_running_loop().call_later
+            put(REST_SECONDS, self._pushed.put_nowait, None)
+        one = self._updates.blocks[block]
+        asks = not one.over and one.header.get("permission") == CallPermission.ASKED
+        if not asks and block in self._asking:
+            self._asking.pop(block).cancel()
+        elif asks and one.header["runs_for"] == self._updates.me and block not in self._asking:
+            self._asking[block] = self._tasks.create(self._ask(block))
 
     async def _ask(self, call: str) -> None:
         """Ask the client whether a call may run."""
         shown = schema.ToolCallUpdate(tool_call_id=call, **self._updates.calls[call])
         words = self._updates.blocks[call].header.get("metadata", {}).get(CHOICES)
-        words = _ANSWERS if words is None else {"no": _ANSWERS["no"], **words}
         options = [
-            schema.PermissionOption(option_id=one, kind=kind, name=words[one])
-            for one, kind in _KINDS.items()
-            if one in words
+            schema.PermissionOption(option_id=one, kind=kind, name=(words or {}).get(one, usual))
+            for one, (kind, usual) in _DECISIONS.items()
+            if words is None or one in words or one == "no"
         ]
         answer = await self._client.request_permission(self.id, shown, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
@@ -261,30 +221,11 @@ class AcpSession:
             try:
                 await self._calls.call("permission.decide", decided)
             except AntiphonError as error:
-                if error.code is not ErrorCode.INVALID_TRANSITION:  # else somebody was first
-                    await self._tell([update_agent_message_text(error.message)])
+                await self._tell([update_agent_message_text(error.message)])
 
     async def _tell(self, updates: Iterable[SessionUpdate]) -> None:
         for one in updates:
             await self._client.session_update(self.id, one)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name="session")
-        task.add_done_callback(_report)
-        return task
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    error = None if task.cancelled() else task.exception()
-    if error is not None and not isinstance(error, ConnectionError):
-        click.echo(f"antiphon: {type(error).__name__}: {error}", err=True)
-
-
-def _event(message: dict[str, Any]) -> dict[str, Any]:
-    if "error" in message:
-        raise read_error(message["error"])
-    event: dict[str, Any] = message["event"]
-    return event
 
 
 def _read_prompt(
@@ -311,8 +252,6 @@ def _read_prompt(
             case schema.ImageContentBlock():
                 name = f"image-{len(files) + 1}.{one.mime_type.rpartition('/')[2]}"
                 files.append({"name": name, "data": one.data})
-            case _:
-                raise invalid_params("Sound is not taken: send text, images or files.")
     return text.strip() or "See the attached files.", files, references
 
 

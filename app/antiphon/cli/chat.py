@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
@@ -114,8 +112,13 @@ def send(
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("--model", metavar="NAME", help="The model that answers.  [default: as in the app]")
-@click.option("--agent", metavar="NAME", help="An agent that answers, over ACP.")
+@click.option(
+    "--model",
+    "--agent",
+    "model",
+    metavar="NAME",
+    help="The model or agent that answers.  [default: as in the app]",
+)
 @click.option(
     "--output",
     "--output-format",
@@ -141,7 +144,6 @@ def send(
 def run(
     prompt: str | None,
     model: str | None,
-    agent: str | None,
     output: str,
     allow: tuple[str, ...],
     max_rounds: int | None,
@@ -159,8 +161,6 @@ def run(
     ended the turn, 130 the turn was interrupted.
     """
     text = _read_message("run") if prompt in (None, "-") else str(prompt)
-    if agent is not None and model is not None:
-        raise click.UsageError("name a model or an agent, not both")
     if not text.strip():
         raise CommandError("the prompt is empty: say what the model is to do.", ExitCode.USAGE)
     with default_sigint():
@@ -174,7 +174,6 @@ def run(
             text=text,
             context=context or kernel.context or DEFAULT_CONTEXT,
             model=model,
-            agent=agent,
             allow=[one.replace(".", "_") for one in allow],
             max_rounds=max_rounds,
         )
@@ -200,14 +199,10 @@ def acp(kernel: KernelTarget) -> None:
     """
     if find_spec("acp") is None:
         raise CommandError(
-            "editors are talked to by a library that is not installed:"
-            " pip install 'antiphon[agents]'."
+            "ACP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
-    if not all(map(_is_pipe, (0, 1))):
-        raise CommandError(
-            "this is for editors to start, which talk to it over pipes: see docs/agents.md.",
-            ExitCode.USAGE,
-        )
+    if sys.stdin.isatty():
+        raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():
         from antiphon.acp_agent.agent import serve
         from antiphon.locations import data_folder
@@ -220,14 +215,6 @@ def acp(kernel: KernelTarget) -> None:
 
     with suppress(KeyboardInterrupt):
         run_loop(lambda: serve(find))
-
-
-def _is_pipe(file: int) -> bool:
-    try:
-        mode = os.fstat(file).st_mode
-    except OSError:  # it is closed
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _read_message(command: str) -> str:

@@ -20,17 +20,21 @@ import click
 
 from antiphon.cli.call import dump_json_line
 from antiphon.cli.stdio import Printer
-from antiphon.followed_block import FollowedBlock, is_cut_out, is_draft, list_blocks
+from antiphon.followed_block import (
+    REST_SECONDS,
+    FollowedBlock,
+    is_cut_out,
+    is_draft,
+    list_blocks,
+    read_event,
+)
 from antiphon_kernel.client.standard_streams import NoReaderError
-from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.text.lines import line_count, lines_between
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of
-
-REST_SECONDS: Final = 1.0
-"""How long nobody has edited a block's printed text before its changes are said."""
 
 
 class Transcript:
@@ -302,7 +306,7 @@ class Tail:
             if message["subscription"] != subscription:
                 early.append(message)
                 continue
-            event = _event(message)
+            event = read_event(message)
             events.setdefault(event["block_id"], event)
         await self._calls.call("block.unsubscribe", {"subscription": subscription})
         for block in blocks:
@@ -313,7 +317,7 @@ class Tail:
                 content, version = event["content"], event["version"]
                 self._transcript.remember(block, event["header"], content, version)
         for message in early:
-            await self._feed(_event(message))
+            await self._feed(read_event(message))
 
     async def _follow(self, subscription: str) -> None:
         while True:
@@ -330,7 +334,7 @@ class Tail:
             if message is _REST:
                 await self._printer.print(self._transcript.flush(time.monotonic()))
             elif message["subscription"] == subscription:
-                await self._feed(_event(message))
+                await self._feed(read_event(message))
 
     async def _next(self) -> dict[str, Any]:
         message = await self._pushed.get()
@@ -400,10 +404,3 @@ def skipped_words(name: str, before: str) -> str:
     return (
         f"{name} has {count_of(line_count(before), 'line')} before these: /read {name} shows all."
     )
-
-
-def _event(message: Mapping[str, Any]) -> dict[str, Any]:
-    if "error" in message:
-        raise read_error(message["error"])
-    event: dict[str, Any] = message["event"]
-    return event

@@ -139,9 +139,9 @@ class ModelTable(ConfigTable):
 class McpTable(ConfigTable):
     """One MCP server; its texts may name variables of the environment: `${NAME}`."""
 
-    command: list[str] = Field(default_factory=list)
+    command: list[str] = Field(default_factory=list, max_length=100)
     """Program and arguments of one that is run."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
     """Variables that its process gets beside the kernel's own."""
     url: str | None = None
     """Address of one that is reached over HTTP."""
@@ -299,7 +299,6 @@ class _ConfigParts:
 
     models: dict[str, tuple[ModelConfig, PermissionPolicy | None]] = field(default_factory=dict)
     agents: dict[str, tuple[AgentConfig, PermissionPolicy | None]] = field(default_factory=dict)
-    agents_at: dict[str, tuple[str, int | None]] = field(default_factory=dict)
     context: dict[str, Any] = field(default_factory=dict)
     default_at: tuple[str, int | None, str | None] = ("", None, None)
     """File and line of the default model, and how the owner comes to trust the file."""
@@ -337,11 +336,7 @@ def load_config(
     if projects != users:
         data = _read(projects, found, is_own=False)
         if data is not None:
-            advice = (
-                f"`antiphon trust {shlex.quote(str(projects.parent))}` shows the file and asks"
-                " whether to trust it"
-            )
-            trust = None if is_trusted(projects, data) else advice
+            trust = None if is_trusted(projects, data) else _advice(projects.parent)
             _FileReader(projects, trust, variables, found).read(data)
     data = _read(project / MCP_FILE, found, is_own=False)
     if data is not None:
@@ -352,11 +347,10 @@ def load_config(
         except KeyRefused as error:
             found.problems.append(ConfigProblem("environment", str(error)))
             continue
-        if key is not None and name not in found.models:
+        if key is not None and name not in {*found.models, *found.agents}:
             found.models[name] = ModelConfig(name, kind, model, key=key), None
     for agent in find_agents(project, variables) if found.discovery.environment else ():
-        if agent.name not in found.models:
-            found.agents.setdefault(agent.name, (agent, None))
+        found.agents.setdefault(agent.name, (agent, None))
     return _configuration(found), frozenset(found.variables)
 
 
@@ -380,22 +374,18 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             known = did_you_mean(default, found.models)
             message = f"[context] default_model: there is no model {quote(default)}.{known}"
             found.problems.append(ConfigProblem(place, message, line))
-    for name in [one for one in found.agents if one in found.models]:
-        place, line = found.agents_at[name]
-        message = f"[agents.{name}]: a model has this name, and answers to it: name the agent anew."
-        found.problems.append(ConfigProblem(place, message, line))
-        del found.agents[name]
+    agents = {name: one for name, one in found.agents.items() if name not in found.models}
     rest = found.problems[_MAX_PROBLEMS:]
     if rest:
         more = f"there are {len(rest)} more problems."
         found.problems[_MAX_PROBLEMS:] = [ConfigProblem(rest[0].file, more, rest[0].line)]
     return KernelConfig(
         models=tuple(model for model, _ in found.models.values()),
-        agents=tuple(agent for agent, _ in found.agents.values()),
+        agents=tuple(agent for agent, _ in agents.values()),
         permissions=found.permissions,
         model_permissions={
             name: rules
-            for name, (_, rules) in (*found.models.items(), *found.agents.items())
+            for name, (_, rules) in (*found.models.items(), *agents.items())
             if rules is not None
         },
         discovery=found.discovery,
@@ -406,6 +396,11 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
     )
 
 
+def _advice(folder: Path) -> str:
+    shown = f"`antiphon trust {shlex.quote(str(folder))}` shows"
+    return f"{shown} what the project names and asks whether to trust it"
+
+
 def _read_project_servers(
     path: Path,
     data: bytes,
@@ -414,10 +409,7 @@ def _read_project_servers(
     found: _ConfigParts,
 ) -> None:
     """Take the servers of a project's `.mcp.json` that its owner trusts."""
-    advice = (
-        f"`antiphon trust {shlex.quote(str(path.parent / DATA_FOLDER))}` shows the server and asks"
-        " whether to trust it"
-    )
+    advice = _advice(path.parent / DATA_FOLDER)
     try:
         for server in project_servers(path, data):
             where = f"the server {quote(server.name)}"
@@ -505,7 +497,8 @@ class _FileReader:
         except ConfigSyntaxError as error:
             self._report(f"{error.message}; nothing of this file counts.", error.line)
             return
-        for name, table in self._toml.tables.items():
+        # Agents come last: a model of the same file keeps a name that both have.
+        for name, table in sorted(self._toml.tables.items(), key=lambda one: one[0] == "agents"):
             if name not in TABLES:
                 self._report(
                     f"there is no table {quote(name)}.{did_you_mean(name, TABLES)} Tables are:"
@@ -516,33 +509,40 @@ class _FileReader:
                 self._report(f"expected a table [{name}].", self._toml.line_of(name))
             elif self._advice is not None and name in ("permissions", "discovery", "files"):
                 self._report_untrusted(f"[{name}]", name)
-            elif name == "models":
-                self._read_models(table)
-            elif name == "agents":
-                self._read_agents(table)
-            elif name == "mcp":
-                self._read_servers(table)
+            elif name in ("models", "agents", "mcp"):
+                self._read_entries(name, table)
             else:
                 try:
                     self._take(_checked(f"[{name}]", _TABLES[name], table))
                 except _EntryRefused as error:
                     self._report(error.message, self._toml.line_of(name, *error.path))
 
-    def _read_models(self, tables: dict[str, Any]) -> None:
-        known = set(self._found.models)
-        for name, table in tables.items():
+    def _read_entries(self, kind: str, tables: dict[str, Any]) -> None:
+        known = {*self._found.models, *self._found.agents}
+        for name, fields in tables.items():
+            where = f"[{kind}.{truncate(name)}]"
             try:
-                model = self._model(name, table, known)
+                if self._advice is not None and kind != "models":
+                    raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
+                if kind != "mcp" and (not is_name(name) or name == SYSTEM_NAME):
+                    raise _EntryRefused(
+                        f"{where}: nobody can mention this name: take at most {NAME_LENGTH} of a-z,"
+                        " 0-9, - and _, beginning with a letter or digit."
+                    )
+                if not isinstance(fields, dict):
+                    raise _EntryRefused(f"{where}: expected a table.")
+                if kind == "models":
+                    self._found.models[name] = self._model(where, name, fields, known)
+                elif kind == "agents":
+                    self._found.agents[name] = self._agent(where, name, fields)
+                else:
+                    self._found.mcp[name] = self._server(where, name, fields)
             except _EntryRefused as error:
-                self._report(error.message, self._toml.line_of("models", name, *error.path))
-            else:
-                self._found.models[name] = model
+                self._report(error.message, self._toml.line_of(kind, name, *error.path))
 
     def _model(
-        self, name: str, fields: object, known: set[str]
+        self, where: str, name: str, fields: Mapping[str, Any], known: set[str]
     ) -> tuple[ModelConfig, PermissionPolicy | None]:
-        where = f"[models.{truncate(name)}]"
-        fields = _named_table(where, name, fields)
         variable = fields.get("key_env")
         if self._advice is None and isinstance(variable, str) and VARIABLE.fullmatch(variable):
             self._found.variables.add(variable)
@@ -566,34 +566,21 @@ class _FileReader:
             None if table.permissions is None else _rules(table.permissions),
         )
 
-    def _read_agents(self, tables: dict[str, Any]) -> None:
-        for name, fields in tables.items():
-            where = f"[agents.{truncate(name)}]"
-            try:
-                if self._advice is not None:
-                    raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
-                table = _checked(where, AgentTable, _named_table(where, name, fields))
-                cwd = None if table.cwd is None else str(self._file(table.cwd))
-            except _EntryRefused as error:
-                self._report(error.message, self._toml.line_of("agents", name, *error.path))
-                continue
-            rules = None if table.permissions is None else _rules(table.permissions)
-            config = AgentConfig(name, tuple(table.command), table.env, cwd)
-            self._found.agents[name] = config, rules
-            self._found.agents_at[name] = str(self._path), self._toml.line_of("agents", name)
+    def _agent(
+        self, where: str, name: str, fields: Mapping[str, Any]
+    ) -> tuple[AgentConfig, PermissionPolicy | None]:
+        if name in self._found.models:
+            raise _EntryRefused(f"{where}: a model has this name, too: name the agent anew.")
+        table = _checked(where, AgentTable, fields)
+        cwd = None if table.cwd is None else str(self._file(table.cwd))
+        rules = None if table.permissions is None else _rules(table.permissions)
+        return AgentConfig(name, tuple(table.command), table.env, cwd), rules
 
-    def _read_servers(self, tables: dict[str, Any]) -> None:
-        for name, fields in tables.items():
-            where = f"[mcp.{truncate(name)}]"
-            try:
-                if self._advice is not None:
-                    raise _EntryRefused(f"{where} takes your trust: {self._advice}.")
-                self._found.mcp[name] = _server(where, name, fields, self._variables)
-            except _EntryRefused as error:
-                self._report(error.message, self._toml.line_of("mcp", name, *error.path))
-                continue
-            for text in (f"${{{fields.get('token_env')}}}", *fields.get("headers", {}).values()):
-                self._found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
+    def _server(self, where: str, name: str, fields: Mapping[str, Any]) -> McpServerConfig:
+        made = _server(where, name, fields, self._variables)
+        for text in (f"${{{fields.get('token_env')}}}", *fields.get("headers", {}).values()):
+            self._found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
+        return made
 
     def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
         """Check a model of a project whose file nobody trusts; raises _EntryRefused."""
@@ -723,10 +710,10 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
     raise _EntryRefused(message, tuple(name.split(".")))
 
 
-def _server(where: str, name: str, fields: object, variables: Mapping[str, str]) -> McpServerConfig:
+def _server(
+    where: str, name: str, fields: Mapping[str, Any], variables: Mapping[str, str]
+) -> McpServerConfig:
     """Return the MCP server of a table; raises _EntryRefused."""
-    if not isinstance(fields, dict):
-        raise _EntryRefused(f"{where}: expected a table.")
     table = _checked(where, McpTable, fields)
     token = {"Authorization": f"Bearer ${{{table.token_env}}}"} if table.token_env else {}
     said = (name, tuple(table.command), table.env, table.url, {**token, **table.headers})
@@ -734,18 +721,6 @@ def _server(where: str, name: str, fields: object, variables: Mapping[str, str])
         return McpServerConfig(*said, table.timeout).expanded(variables)
     except ValueError as error:
         raise _EntryRefused(f"{where}: {error}.") from error
-
-
-def _named_table(where: str, name: str, fields: object) -> dict[str, Any]:
-    """Return the fields of a model or an agent; raises _EntryRefused if nobody can ask it."""
-    if not is_name(name) or name == SYSTEM_NAME:
-        raise _EntryRefused(
-            f"{where}: nobody can mention this name: take at most {NAME_LENGTH} of a-z, 0-9, -"
-            " and _, beginning with a letter or digit."
-        )
-    if not isinstance(fields, dict):
-        raise _EntryRefused(f"{where}: expected a table.")
-    return fields
 
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:

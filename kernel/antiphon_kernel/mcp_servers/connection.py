@@ -34,13 +34,16 @@ from antiphon_kernel.mcp_servers.json_schema import is_quick
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
 from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, stdio_streams
-from antiphon_kernel.service_process import ServiceProcess
+from antiphon_kernel.shell import ErrorLog
 
 Ask = Callable[[Elicitation], Awaitable[Answer]]
 """Asks people on behalf of a call."""
 
 _LISTEN_AGAIN: Final = 5.0
 """Seconds until it is listened to again."""
+
+_LONGEST_QUESTION: Final = 100_000
+"""Bytes of a question that people are asked: its schema is checked while others wait."""
 
 _asking: ContextVar[Ask | None] = ContextVar("_asking", default=None)
 """The call in whose name something is asked; a server on a pipe does not say in whose."""
@@ -60,14 +63,12 @@ class Connection:
     """Calls that run, in the order in which they began."""
 
     @asynccontextmanager
-    async def open(self, log: Path) -> AsyncIterator[Connection]:
+    async def open(self, log: ErrorLog) -> AsyncIterator[Connection]:
         """Connect, and end the process or the session afterwards."""
         config = self.config
         async with AsyncExitStack() as stack:
             if config.url is None:
-                process = await ServiceProcess.start(config.command, config.env, self.project, log)
-                stack.push_async_callback(process.end)
-                transport = stdio_streams(process, self.ended)
+                transport = stdio_streams(config, self.project, log, self.ended)
             else:
                 timeout = httpx2.Timeout(30.0, read=None)  # a call has a time of its own
                 http = httpx2.AsyncClient(headers=dict(config.headers), timeout=timeout)
@@ -129,7 +130,7 @@ class Connection:
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult | ErrorData:
         ask = _asking.get() or (self._running[-1] if self._running else None)
-        if ask is None:
+        if ask is None or len(params.model_dump_json()) > _LONGEST_QUESTION:
             return ElicitResult(action="cancel")
         if isinstance(params, ElicitRequestFormParams):
             asked = Elicitation(self.config.name, params.message, params.requested_schema)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -12,37 +15,53 @@ from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from antiphon_kernel.service_process import ServiceProcess
+from antiphon_kernel.mcp_servers.server_config import McpServerConfig
+from antiphon_kernel.shell import ErrorLog, run_service
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of one message; a server that sends a longer one is ended."""
 
+_CHUNK: Final = 65_536
+_LAST_WORDS: Final = 0.5
+"""Seconds in which the end of standard error is waited for."""
+
 
 @asynccontextmanager
 async def stdio_streams(
-    process: ServiceProcess, ended: Callable[[str], None]
+    config: McpServerConfig, folder: Path, log: ErrorLog, ended: Callable[[str], None]
 ) -> AsyncIterator[TransportStreams]:
-    """Read and write the lines of a process; `ended` is told why it says nothing more."""
-    hand_on, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
-    async with hand_on, incoming, outgoing, to_write, anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process, hand_on, ended)
-        tasks.start_soon(_write, process, to_write)
-        try:
-            yield incoming, outgoing
-        finally:
-            tasks.cancel_scope.cancel()
+    """Run a server's process, and end all of its processes afterwards.
+
+    Args:
+        ended: is told why the process says nothing more.
+    """
+    command = shlex.join(config.command)
+    async with run_service(command, folder, config.env) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stderr is not None
+        hand_on, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
+        async with hand_on, incoming, outgoing, to_write, anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, process.stdout, hand_on, log, ended)
+            tasks.start_soon(_write, process.stdin, to_write)
+            tasks.start_soon(log.read, process.stderr)
+            try:
+                yield incoming, outgoing
+            finally:
+                tasks.cancel_scope.cancel()
 
 
 async def _read(
-    process: ServiceProcess,
+    source: asyncio.StreamReader,
     hand_on: MemoryObjectSendStream[SessionMessage | Exception],
+    log: ErrorLog,
     ended: Callable[[str], None],
 ) -> None:
-    """Hand on every line that is a message; the library leaves out others."""
-    rest, why = bytearray(), ""
+    """Hand on every line that is a message; others are left out."""
+    rest = bytearray()
+    why = "its process has ended"
     async with hand_on:
-        while not why and (data := await process.read()):
+        while data := await source.read(_CHUNK):
             *lines, last = data.split(b"\n")
             if lines:
                 lines[0] = bytes(rest) + lines[0]
@@ -50,19 +69,29 @@ async def _read(
             rest += last
             if len(rest) > LONGEST_LINE:
                 why = f"it has sent a line of more than {LONGEST_LINE:,} bytes"
+                break
             for line in lines:
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    if line.strip():
+                        shown = line[:200].decode("utf-8", "replace")
+                        log.last.append(f"no message on standard output: {shown}")
+                    continue
+                try:
                     await hand_on.send(SessionMessage(message))
-                except ValueError as error:
-                    await hand_on.send(error)
-        await process.end()
-        ended(why or f"its process {process.how_it_ended()}")
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return  # we are ending it
+        with anyio.move_on_after(_LAST_WORDS):
+            await log.is_read.wait()
+        ended(why)
 
 
 async def _write(
-    process: ServiceProcess, messages: MemoryObjectReceiveStream[SessionMessage]
+    target: asyncio.StreamWriter, messages: MemoryObjectReceiveStream[SessionMessage]
 ) -> None:
     async for one in messages:
         data = one.message.model_dump_json(by_alias=True, exclude_unset=True)
-        await process.write(data.encode() + b"\n")
+        with suppress(OSError):  # the end of its output says so
+            target.write(data.encode() + b"\n")
+            await target.drain()

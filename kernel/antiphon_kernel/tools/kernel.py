@@ -326,7 +326,7 @@ DAY_MINUTES: Final = 24 * 60
 YEAR_MINUTES: Final = 365 * DAY_MINUTES
 
 
-_INVITED_KINDS: Final = {"agent": PrincipalKind.MODEL, "source": PrincipalKind.SOURCE}
+_INVITED_KINDS: Final = {"agent": PrincipalKind.AGENT, "source": PrincipalKind.SOURCE}
 """The kinds of those who are invited and are no people, by what the request calls them."""
 
 
@@ -334,7 +334,7 @@ class InviteParams(Params):
     """Name and role to invite."""
 
     role: Literal["editor", "viewer", "agent", "source"]
-    """Their role: write, or only read. An agent is a model, a source a program that writes
+    """Their role: write, or only read. An agent is a program with a model, a source one that writes
     what is read-only; each needs a name."""
     name: str | None = Field(
         default=None, pattern=f"^{NAME_PATTERN.pattern}$", max_length=NAME_LENGTH

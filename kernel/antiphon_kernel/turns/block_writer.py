@@ -85,6 +85,8 @@ class BlockWriter:
     def describe(self, block: str, *, text: str | None = None, **fields: Any) -> None:
         """Write header fields of a block; what is said of `metadata` is added to what is there.
 
+        Nothing is written if all of it is said already.
+
         Args:
             text: the text that the block has from now on; the same if absent.
 
@@ -94,13 +96,17 @@ class BlockWriter:
         context = self.context
         context.appends.flush(block)
         document = context.document
+        header = document.header(block)
         if "metadata" in fields:
-            fields["metadata"] = document.header(block).metadata | fields["metadata"]
+            fields["metadata"] = header.metadata | fields["metadata"]
+        fields = {name: one for name, one in fields.items() if getattr(header, name) != one}
         for name, value in fields.items():
             check_value(name, value, context.limits)
         if text is not None:
             text = replace_half_characters(text)
             reject_long_text(context.limits, len(text))
+        if not fields and text in (None, document.text(block)):
+            return
 
         def change() -> None:
             document.set_fields(block, **fields)
@@ -221,7 +227,6 @@ class CallBlocks:
         command: str,
         save: Callable[[], Awaitable[list[str]]],
         on_start: Callable[[str], None] = lambda result: None,
-        on_output: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Run a shell command into its blocks.
 
@@ -233,12 +238,10 @@ class CallBlocks:
         Args:
             save: saves files that the command may read, and says which of them it cannot.
             on_start: is told where the output goes.
-            on_output: is told all of it, as it comes.
         """
         writer, kept = self.writer, self.kept
 
         async def show(text: str) -> None:
-            on_output(text)
             was_holding_back, head = kept.is_holding_back, kept.add(text)
             await self._write(head)
             if not head:  # somebody may have ended the block: that is seen by writing only

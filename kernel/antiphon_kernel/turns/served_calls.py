@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,9 +37,6 @@ _log = logging.getLogger(__name__)
 _PROGRESS_SECONDS: Final = 0.25
 """Progress is written no more often than this."""
 
-_LONGEST_QUESTION: Final = 50_000
-"""Characters of a question; a longer one is put aside."""
-
 _LONGEST_MESSAGE: Final = 500
 """Code points of a message with progress that are shown."""
 
@@ -67,10 +63,7 @@ class ServerQuestions:
         self, writer: BlockWriter, call: str, asker: PrincipalId, asked: Elicitation
     ) -> Answer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
-        said = asked.as_json()
-        if len(json.dumps(said)) > _LONGEST_QUESTION:
-            return "cancel", None
-        writer.describe(call, metadata={QUESTION: said})
+        writer.describe(call, metadata={QUESTION: asked.as_json()})
         waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
         try:
             return await waiting.answered

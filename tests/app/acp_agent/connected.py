@@ -112,9 +112,7 @@ async def connected(here: World) -> AsyncIterator[Editor]:
     )
     editor.agent = theirs
     try:
-        await theirs.initialize(
-            protocol_version=1, client_info=schema.Implementation(name="Zed Editor", version="1")
-        )
+        await theirs.initialize(protocol_version=1)
         yield editor
         await editor.until(lambda: not editor.problems)
     finally:

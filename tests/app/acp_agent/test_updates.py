@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from antiphon.acp_agent.updates import REST_SECONDS, SessionUpdates
+from antiphon.acp_agent.updates import SessionUpdates
+from antiphon.followed_block import REST_SECONDS
 
 
 class Told:
@@ -43,7 +44,6 @@ class Told:
 
     def rest(self) -> list[Any]:
         self.now += REST_SECONDS
-        assert self.updates.next_flush_at() <= self.now
         return [shown(one) for one in self.updates.flush(self.now)]
 
 
@@ -54,8 +54,6 @@ def shown(update: Any) -> tuple[Any, ...]:
         fields = {key: value for key, value in update if value is not None}
         del fields["session_update"]
         return kind, fields.pop("tool_call_id"), fields
-    if kind == "plan":
-        return kind, [(one.content, one.status) for one in update.entries]
     return kind, getattr(update.content, "text", update.content.type)
 
 
@@ -95,10 +93,14 @@ def test_drafts_and_models_notes_are_not_told_and_own_messages_without_a_name() 
     assert told.create("system.1", "A summary", role="system", status="done") == []
     error = told.create("aria.1", "No money.", kind="error", status="error")
     assert error == chunk("Error: No money.")
-    assert told.change("ada.1", status="done") == chunk("Not yet.", "user_message")
+    for name, message in (("bo.1", "ada.1"), ("bo.2", "ada.2")):
+        link = [("user_message_chunk", "resource_link")] if message == "ada.2" else []
+        assert told.create(name, kind="file", status="done", parent_id=message) == link
+    sent = [*chunk("Not yet.", "user_message"), ("user_message_chunk", "resource_link")]
+    assert told.change("ada.1", status="done") == sent
 
 
-def test_edit_is_told_with_the_lines_around_it_once_it_has_come_to_rest() -> None:
+def test_edit_is_told_once_it_has_come_to_rest() -> None:
     told = Told()
     lines = [f"line {number}\n" for number in range(20)]
     told.create("aria.1", "".join(lines), status="done")
@@ -108,8 +110,8 @@ def test_edit_is_told_with_the_lines_around_it_once_it_has_come_to_rest() -> Non
     assert kind == "tool_call" and fields["title"] == "bo edited aria.1"
     assert (fields["kind"], fields["status"]) == ("edit", "completed")
     difference = fields["content"][0]
-    assert difference.old_text.split("\n")[:4] == ["line 7", "line 8", "line 9", "line 10"]
-    assert difference.new_text.split("\n")[3] == "A line 10"
+    assert difference.old_text == "".join(lines)
+    assert difference.new_text.split("\n")[10] == "A line 10"
     assert difference.new_text.endswith("\nAt the end.")
     told.insert("aria.1", 0, "x")
     told.insert("aria.1", 0, "", delete=1)
@@ -133,6 +135,13 @@ def test_output_that_grows_is_told_now_and_then_and_whole_at_the_end() -> None:
     assert fields["content"][0].content.text == "````\na\n```\nb\n````"
     ended = told.change("aria.1", status="error", is_error=True)
     assert ended == [("tool_call_update", "aria.1", {"status": "failed"})]
+
+
+def test_result_that_was_moved_above_its_call_is_told_with_it() -> None:
+    told = Told()
+    assert told.create("aria.2", "a", kind="tool_result", parent_id="aria.1") == []
+    ((_, _, fields),) = told.create("aria.1", kind="tool_call", tool_name="shell")
+    assert fields["content"][0].content.text == "```\na\n```"
 
 
 def test_call_of_an_agent_is_told_in_its_words_and_a_change_as_a_difference() -> None:
@@ -167,11 +176,10 @@ def test_question_of_a_server_is_in_its_call_until_it_is_answered() -> None:
     assert fields["content"] == []
 
 
-def test_plan_of_an_agent_is_a_plan_and_another_list_is_text() -> None:
+def test_list_of_an_agent_is_told_and_its_changes_once_they_have_come_to_rest() -> None:
     told = Told()
-    steps = "- [x] Look\n- [ ] Write (in progress)\n- [ ] Test\n"
-    plan = [("Look", "completed"), ("Write", "in_progress"), ("Test", "pending")]
-    assert told.create("bot.1", [], steps) == [("plan", plan)]
-    assert told.event("bot.1", steps, splices=[]) == []
-    assert told.event("bot.1", "- [x] Look\n", splices=[]) == [("plan", plan[:1])]
-    assert told.create("aria.1", [], "- Look\n", status="done") == chunk("- Look\n")
+    steps = "- [ ] Look\n- [ ] Test\n"
+    assert told.create("aria.1", [], steps, status="done") == chunk(steps)
+    assert told.event("aria.1", steps.replace("[ ]", "[x]", 1), splices=[]) == []
+    ((_, _, fields),) = told.rest()
+    assert fields["content"][0].old_text == steps

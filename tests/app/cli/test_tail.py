@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.cli.linear import LinearSession
-from antiphon.cli.tail import REST_SECONDS, Transcript, changed_lines
+from antiphon.cli.tail import Transcript, changed_lines
+from antiphon.followed_block import REST_SECONDS
 from antiphon.options import AppOptions
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.turns.asker import Asker

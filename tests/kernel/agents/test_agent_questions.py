@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ from acp.schema import (
 )
 
 from antiphon_kernel.providers import PermissionPolicy
+from antiphon_kernel.turns.agents import questions
+from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import write_file
-from antiphon_kernel.turns.agents.questions import ask
+from antiphon_kernel.turns.agents.updates import TurnUpdates
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.agents.conftest import TEXT, DirectTurn, OpenTurn
@@ -44,6 +46,12 @@ def answer(outcome: Any) -> str:
     return outcome.option_id if outcome.outcome == "selected" else outcome.outcome
 
 
+async def ask(turn: AgentTurn, call: ToolCallUpdate, options: Sequence[PermissionOption]) -> Any:
+    """Let an agent ask about a call, as its connection does."""
+    await TurnUpdates(turn).take(call)
+    return await questions.ask(turn, call, options)
+
+
 async def asked(turn: DirectTurn, call: ToolCallUpdate, decision: str) -> str:
     """Return what an agent is answered if a person decides so."""
     task, block = await turn.asked(ask(turn.turn, call, OPTIONS))
@@ -66,10 +74,8 @@ async def test_a_person_decides_with_the_options_of_the_agent(open_turn: OpenTur
         "no": "No, tell it what to do",
         "tool": "file_edit",
     }
-    assert (block.permission, block.runs_for, played.stage.text(block)) == (
-        *("asked", "amy"),
-        "To edit",
-    )
+    assert block.metadata["agent_call"]["title"] == "To edit"
+    assert (block.permission, block.runs_for) == ("asked", "amy")
     stranger = await played.stage.actor("bo")
     await played.stage.kernel.members.give_role(stranger.principal, AccessRole.EDITOR)
     agent = played.turn.writer.actor
@@ -135,7 +141,6 @@ async def test_the_policy_answers_by_kind_command_and_files(open_turn: OpenTurn)
     played = await open_turn(POLICY)
     for call, option in BY_POLICY:
         assert answer(await ask(played.turn, call, OPTIONS)) == option
-    assert not played.calls()
     for call in ASKED:
         assert await asked(played, call, "no") == "id-reject_once"
 
@@ -159,6 +164,20 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     task.cancel()
 
 
+async def test_a_call_that_the_agent_changes_while_it_asks_allows_nothing_more(
+    open_turn: OpenTurn,
+) -> None:
+    played = await open_turn()
+    for call in (
+        question("execute", raw_input={"command": "rm -r src"}),
+        question("edit", played.put("a.txt")),
+    ):
+        task, block = await played.asked(ask(played.turn, call, OPTIONS))
+        played.turn.writer.describe(block.id, text=f"ls {call.kind}")
+        await played.decide(block, "once")
+        assert (answer(await task), played.turn.permitted) == ("id-allow_once", set())
+
+
 async def test_a_call_that_somebody_else_changes_is_not_what_was_asked(open_turn: OpenTurn) -> None:
     played = await open_turn()
     task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
@@ -177,29 +196,35 @@ async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: Op
     await refused(played.decide(block, "once"), "the turn has ended")
 
 
+@pytest.mark.parametrize("was_open", [True, False])
 @pytest.mark.parametrize("itself", [True, False])
 async def test_change_that_was_shown_keeps_what_people_have_saved_since(
-    itself: bool, open_turn: OpenTurn
+    itself: bool, was_open: bool, open_turn: OpenTurn
 ) -> None:
     played = await open_turn()
     path = played.put("a.txt")
     files = played.stage.kernel.files
-    file = await files.open("a.txt")
+    if was_open:
+        await files.open("a.txt")
     new = TEXT.replace("four", "4")
     shown = FileEditToolCallContent(type="diff", path=path, old_text=TEXT, new_text=new)
     call = question("edit", path, content=[shown])
     task, block = await played.asked(ask(played.turn, call, OPTIONS))
     await played.type("a.txt", "two", "zwei")
+    file = await files.open("a.txt")
     await file.save()
     await played.decide(block, "once")
     await task
+    played.put("a.txt", TEXT.replace("two", "zwei").replace("five", "fünf"))  # another program
+    await files.look()
     if itself:
         played.put("a.txt", new)
         await files.look()
     else:
         await write_file(played.turn, path, new)
     await file.save()
-    both = TEXT.replace("four", "4").replace("two", "zwei")
+    typed = TEXT.replace("two", "zwei").replace("five", "fünf")
+    both = typed.replace("four", "4")
     assert (file.now().text, Path(path).read_text()) == (both, both)
     await played.stage.kernel.call(played.turn.writer.actor, "block.undo", {"block_id": file.block})
-    assert file.now().text == TEXT.replace("two", "zwei")
+    assert file.now().text == typed

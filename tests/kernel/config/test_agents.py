@@ -46,6 +46,11 @@ def test_agent_of_a_project_counts_only_where_its_file_is_trusted(files: ConfigF
     assert (config.agents, line) == ((), 2)
     assert message.startswith("[agents.mine] takes your trust: `antiphon trust ")
     assert [one.name for one in files.read(trusted=True).agents] == ["mine"]
+    shadowing = '[models.mine]\nkind = "anthropic"\nmodel = "m"'
+    config = files.read(CONFIGURED, shadowing)
+    ((_, message),) = problems(config)
+    assert "in place of your own model" in message
+    assert [one.name for one in config.agents] == ["mine"]
 
 
 @pytest.mark.parametrize(
@@ -59,15 +64,14 @@ def test_agent_of_a_project_counts_only_where_its_file_is_trusted(files: ConfigF
         ("[agents.x]\ncommand = []", "[agents.x] command"),
         ("[agents.x]\ncommand = ['x']\nenv = { TOKEN = 1 }", "[agents.x] env"),
         ("[agents.x]\ncommand = ['x']\nkey = 'hunter2'", "does not know key"),
-        ("[agents.claude]\ncommand = ['x']", "a model has this name"),
+        ("[agents.same]\ncommand = ['x']", "a model has this name"),
     ],
 )
 def test_reports_an_agent_that_is_wrong_and_goes_on(
     files: ConfigFiles, text: str, said: str
 ) -> None:
-    config = files.read(
-        f"{text}\n[agents.right]\ncommand = ['right']\n" if "x = 1" not in text else text
-    )
+    right = "[models.same]\nkind = 'anthropic'\nmodel = 'm'\n[agents.right]\ncommand = ['right']\n"
+    config = files.read(f"{text}\n{right}" if "x = 1" not in text else text)
     ((_, message),) = problems(config)
     assert said in message
     assert "hunter2" not in message
@@ -105,9 +109,11 @@ def test_finds_known_agents_on_path_but_none_that_came_with_the_project(
     monkeypatch.chdir(project)
     path = os.pathsep.join(["bin", "", str(project / "bin"), str(linked), str(there)])
     config = files.read(variables={**KEYS, "PATH": path})
-    assert config.agents == (AgentConfig("opencode", (str(found), "acp"), is_found=True),)
+    assert config.agents == (AgentConfig("opencode", (str(found), "acp")),)
     mine = files.read("[agents.opencode]\ncommand = ['mine']", variables={"PATH": path})
     assert mine.agents == (AgentConfig("opencode", ("mine",)),)
+    named = files.read("[agents.claude]\ncommand = ['mine']", variables={**KEYS, "PATH": path})
+    assert "claude" not in names(named)
     shadowed = '[models.opencode]\nkind = "openai-chat"\nmodel = "m"\nbase_url = "http://x/v1"'
     assert files.read(shadowed, variables={"PATH": path}).agents == ()
     assert files.read("[discovery]\nenvironment = false", variables={"PATH": path}).agents == ()

@@ -73,7 +73,7 @@ async def test_tool_of_a_server_is_called(stage: ServedStage) -> None:
     [
         (
             "die",
-            r"The MCP server bad has.*has ended with exit code 3. Its last lines: I cannot go on.",
+            r"The MCP server bad has.*its process has ended; its last words: I cannot go on.",
         ),
         (
             "long_line",
@@ -197,6 +197,13 @@ async def test_question_is_declined_after_any_time(
     await stage.call("elicitation.answer", block_id=await stage.asked(), action="decline")
     await stage.runner.wait_idle()
     assert json.loads(stage.results()[-1]) == {"action": "decline"}
+
+
+@shared
+async def test_question_that_is_too_large_is_not_asked(stage: ServedStage) -> None:
+    await stage.begin("bad__ask_much")
+    await stage.runner.wait_idle()
+    assert json.loads(stage.results()[-1]) == {"action": "cancel"}
 
 
 @pytest.mark.parametrize("by", ["stop key", "server"])

@@ -201,7 +201,7 @@ async def test_nobody_acts_as_a_kind_that_is_not_given_away(
     assert "robot" not in served.kernel.members
 
 
-@pytest.mark.parametrize(("role", "kind"), [("agent", "model"), ("source", "source")])
+@pytest.mark.parametrize(("role", "kind"), [("agent", "agent"), ("source", "source")])
 async def test_an_agent_or_a_source_is_invited_by_name(
     served: ServedKernel, role: str, kind: str
 ) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import uuid
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.turns.asker import Asker
-from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.permission import PermissionDesk
+from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, begin_call, open_result
+from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
 from antiphon_kernel.turns.turn import TurnSettings
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
 @dataclass(eq=False)
@@ -31,3 +35,28 @@ class AgentTurn:
     permitted: set[tuple[str, str]] = field(default_factory=set)
     """Files and commands that calls name which a person has allowed in this turn: each with the
     tool of models that would do it."""
+
+    def request(
+        self, tool: str, arguments: Mapping[str, str], changes: Collection[str] = ()
+    ) -> PermissionRequest:
+        """Return what is decided about a call, which has no block yet."""
+        context, agent = self.writer.context, self.writer.actor.principal.id
+        return PermissionRequest(context, "", agent, tool, arguments, self.asker, changes)
+
+    async def open_call(self, request: PermissionRequest, text: str) -> CallBlocks:
+        """Open the blocks of a call by way of the kernel, once it is allowed.
+
+        Raises:
+            AntiphonError: permission_denied if it is not; people see it, too.
+        """
+        writer, tool = self.writer, request.tool
+        call = await begin_call(writer, self.prompt, uuid.uuid4().hex, tool, text, 0)
+        writer.describe(call, input=json.dumps(request.arguments))
+        request.call_block, request.shown = call, writer.context.document.text(call)
+        is_permitted = (tool, *request.arguments.values()) in self.permitted
+        refusal = None if is_permitted else await self.desk.decide(request)
+        blocks = await open_result(writer, call)
+        if refusal is not None:
+            await blocks.fail(f"Not run: {refusal}")
+            raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)
+        return blocks

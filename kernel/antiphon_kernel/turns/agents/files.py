@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,8 +16,6 @@ from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import LINE, plan_difference
 from antiphon_kernel.tools.file_edit import PlannedFile, change_files, edit_file
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
-from antiphon_kernel.turns.block_writer import CallBlocks, begin_call, open_result
-from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.json_validation import replace_half_characters
@@ -28,7 +25,10 @@ from antiphon_kernel.types.quoting import quote
 EDIT: Final = "file_edit"
 """The tool of models whose permission writes of agents are under."""
 
-_OPERATION: Final = "edit"
+
+def as_text(content: str) -> str:
+    """Return a text of an agent's as texts are here."""
+    return replace_half_characters(content.replace("\r\n", "\n"))
 
 
 async def read_file(turn: AgentTurn, path: str, line: int | None, limit: int | None) -> str:
@@ -70,7 +70,7 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
     """
     kernel, found = turn.writer.kernel, await _find(turn, path)
     name = found.shown
-    content = replace_half_characters(content.replace("\r\n", "\n"))
+    content = as_text(content)
     is_there = (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING
     file = await kernel.files.open(name) if is_there else None
     base = ""
@@ -80,7 +80,10 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
         base = turn.read[name] if name in turn.read else await file.disk_text()
     now = file.now().text if file is not None else ""
     shown = unified_diff(now, _merged(turn, name, base, now, content), name)
-    blocks = await _ask(turn, name, shown)
+    request, blocks = turn.request(EDIT, {"path": name}, [name]), None
+    is_permitted = (EDIT, name) in turn.permitted  # by the call that it is part of
+    if not is_permitted and await turn.desk.permit(request) is not ToolPermit.ALLOW:
+        blocks = await turn.open_call(request, shown)
 
     def plan(files: Mapping[str, OpenFile]) -> list[PlannedFile]:
         now = files[name].now().text
@@ -90,7 +93,9 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
     call = kernel.start_call(turn.writer.actor, edit_file)
     known = {} if file is None else {name: file}
     try:
-        await change_files(call, known, [name] if file is None else (), plan, _OPERATION)
+        if (await _find(turn, path)).shown != name:
+            raise unusable(path, "it has become another file meanwhile")
+        await change_files(call, known, [name] if file is None else (), plan, "edit")
         turn.read[name] = content
         if problems := await kernel.files.save_open([name]):
             raise AntiphonError(ErrorCode.STORAGE_FAILED, problems[0])
@@ -137,39 +142,3 @@ async def _find(turn: AgentTurn, path: str) -> ProjectPath:
         raise invalid_params(f"{quote(path)} is not absolute: paths of ACP are.", field="path")
     kernel = turn.writer.kernel
     return await kernel.files.find_shown(path, turn.writer.actor.principal)
-
-
-async def _ask(turn: AgentTurn, path: str, shown: str) -> CallBlocks | None:
-    """Have a write decided about; return the blocks of the question if a person was asked.
-
-    Nobody is asked twice: a call that names the file and was allowed by a person counts.
-
-    Args:
-        shown: the difference, as people see it.
-
-    Raises:
-        AntiphonError: permission_denied.
-    """
-    if (EDIT, path) in turn.permitted:
-        return None
-    writer, desk = turn.writer, turn.desk
-    request = PermissionRequest(
-        *(writer.context, "", writer.actor.principal.id, EDIT, {"path": path}),
-        turn.asker,
-        [path],
-    )
-    permit = await desk.permit(request)
-    if permit is ToolPermit.ALLOW:
-        return None
-    refusal: str | None = f"The policy of this kernel denies {EDIT} to this agent."
-    blocks = None
-    if permit is ToolPermit.ASK:
-        call = await begin_call(writer, turn.prompt, uuid.uuid4().hex, EDIT, shown, 0)
-        request.call_block, request.shown = call, writer.context.document.text(call)
-        refusal = await desk.decide(request)
-        blocks = await open_result(writer, call)
-    if refusal is None:
-        return blocks
-    if blocks is not None:
-        await blocks.fail(f"Not run: {refusal}")
-    raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)

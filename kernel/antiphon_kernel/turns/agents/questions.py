@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import Any, Final
+
+from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.files.open_file import AnnouncedWrite
 from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
-from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.block_writer import SHELL, begin_call
-from antiphon_kernel.turns.permission import PermissionRequest
+from antiphon_kernel.turns.agents.files import EDIT, as_text
+from antiphon_kernel.turns.block_writer import SHELL, BlockWriter
 from antiphon_kernel.turns.turn import one_line
-from antiphon_kernel.types.block_metadata import AGENT_CALL, CHOICES
+from antiphon_kernel.types.block_metadata import CHOICES, agent_call
 from antiphon_kernel.types.enums import CallPermission
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.json_validation import replace_half_characters
-
-if TYPE_CHECKING:
-    from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 _TOOLS: Final = {"execute": SHELL, "edit": EDIT, "delete": EDIT, "move": EDIT}
 """By the kind of a call, the tool of models whose permission it is under; else it is the kind."""
 
-_KINDS: Final = {
-    "allow_once": CallPermission.ONCE,
-    "allow_always": CallPermission.ALWAYS,
-    "reject_once": CallPermission.DENIED,
-    "reject_always": CallPermission.DENIED,
-}
-
 _DECISIONS: Final = {
-    CallPermission.ONCE: "once",
-    CallPermission.ALWAYS: "always",
-    CallPermission.DENIED: "no",
+    "allow_once": "once",
+    "allow_always": "always",
+    "reject_once": "no",
+    "reject_always": "no",
 }
 
 
@@ -43,60 +35,49 @@ async def ask(
 ) -> AllowedOutcome | DeniedOutcome:
     """Return the option that the policy or a person has chosen for a call of an agent.
 
-    Of several options of one kind the first counts. When cancelled, nobody can decide any more.
+    What is said of the call is in its block already. Of several options of one kind the first
+    counts. When cancelled, nobody can decide any more.
     """
-    from acp.schema import AllowedOutcome, DeniedOutcome
-
-    writer, desk = turn.writer, turn.desk
-    choices: dict[CallPermission, PermissionOption] = {}
+    choices: dict[str, PermissionOption] = {}
     for option in sorted(options, key=lambda one: one.kind == "reject_always"):
-        choices.setdefault(_KINDS[option.kind], option)
-    block = turn.calls.get(tool_call.tool_call_id)
-    header = writer.context.document.header(block) if block is not None else None
-    about = header.metadata.get(AGENT_CALL, {}) if header is not None else {}
-    kind = str(tool_call.kind or about.get("kind") or "other")
+        choices.setdefault(_DECISIONS[option.kind], option)
+    writer, block = turn.writer, turn.calls[tool_call.tool_call_id]
+    header = writer.context.document.header(block)
+    about, said = agent_call(header), json_object(header.input or "{}")
+    kind = str(about.get("kind", "other"))
     tool = _TOOLS.get(kind, kind)
+    arguments = {"title": str(about.get("title") or tool)}
+    if tool == SHELL and isinstance(said.get("command"), str):
+        arguments["command"] = said["command"]
     paths, is_denied = await _paths(turn, tool_call, about)
-    raw = tool_call.raw_input or (json_object(header.input or "{}") if header is not None else {})
-    command = raw.get("command") if isinstance(raw, dict) else None
-    for change in tool_call.content or ():
-        if change.type == "diff" and paths:
-            await _announce(turn, change.path, change.old_text or "", change.new_text)
-    arguments: dict[str, Any] = {"title": tool_call.title or about.get("title") or tool}
-    if tool == SHELL and isinstance(command, str):
-        arguments["command"] = command
-    request = PermissionRequest(
-        *(writer.context, block or "", writer.actor.principal.id, tool, arguments),
-        turn.asker,
-        paths if tool == EDIT else (),
-        choices={*choices, CallPermission.DENIED},
-    )
-    permit = await desk.permit(request)
-    if is_denied or permit is ToolPermit.DENY:
-        chosen = choices.get(CallPermission.DENIED)
-    elif permit is ToolPermit.ALLOW:
-        chosen = choices.get(CallPermission.ONCE) or choices.get(CallPermission.ALWAYS)
-    else:
-        if block is None:
-            call_id = one_line(tool_call.tool_call_id) or "call"
-            title = tool_call.title or ""
-            block = await begin_call(writer, turn.prompt, call_id, tool, title, 0)
-            turn.calls[tool_call.tool_call_id] = request.call_block = block
-        said = {_DECISIONS[key]: one_line(one.name) for key, one in choices.items()}
-        said["tool"] = tool
-        writer.describe(block, metadata={CHOICES: said})
-        refusal = await desk.decide(request)
-        decided = writer.context.document.header(block).permission
-        chosen = choices.get(
-            CallPermission.DENIED if refusal is not None else CallPermission(decided or "once")
-        )
-        if refusal is None and tool == EDIT:
-            turn.permitted.update((EDIT, path) for path in paths)
-        if refusal is None and tool == SHELL and isinstance(command, str):
-            turn.permitted.add((SHELL, command))
-    if chosen is None:
+    request = turn.request(tool, arguments, paths if tool == EDIT else ())
+    request.call_block = block
+    allowing = (CallPermission(one) for one in choices if one != "no")
+    request.choices = {CallPermission.DENIED, *allowing}
+    permit = await turn.desk.permit(request)
+    decision = "no"
+    if permit is ToolPermit.ALLOW and not is_denied:
+        decision = "once" if "once" in choices else "always"
+    elif permit is ToolPermit.ASK and not is_denied:
+        words = {key: one_line(one.name) for key, one in choices.items()}
+        writer.describe(block, metadata={CHOICES: {**words, "tool": tool}})
+        shown = _shown(writer, block)
+        if await turn.desk.decide(request) is None:
+            decision = writer.context.document.header(block).permission or "once"
+            # The agent may have changed its call meanwhile: nobody knows what was read then.
+            is_known = _shown(writer, block) == shown
+            turn.permitted.update((tool, one) for one in request.changes if is_known)
+            if is_known and "command" in arguments:
+                turn.permitted.add((tool, arguments["command"]))
+    if decision not in choices:
         return DeniedOutcome(outcome="cancelled")
-    return AllowedOutcome(outcome="selected", option_id=chosen.option_id)
+    return AllowedOutcome(outcome="selected", option_id=choices[decision].option_id)
+
+
+def _shown(writer: BlockWriter, block: str) -> tuple[object, ...]:
+    """Return what people see of a call."""
+    header = writer.context.document.header(block)
+    return writer.context.document.text(block), header.input, agent_call(header)
 
 
 async def _paths(
@@ -104,32 +85,23 @@ async def _paths(
 ) -> tuple[list[str], bool]:
     """Return the files of the project that a call names, and whether one is denied to agents.
 
-    None are returned if it names others, too: rules for files say nothing of those.
-
-    Args:
-        about: what its block says of it.
+    None are returned if it names others, too: rules for files say nothing of those. A file is
+    opened and told of its change, which the agent may write to disk by itself while people type.
     """
+    changes = [one for one in tool_call.content or () if one.type == "diff"]
     named = [str(one["path"]) for one in about.get("locations", ())]
-    named += [one.path for one in tool_call.locations or ()]
-    named += [one.path for one in tool_call.content or () if one.type == "diff"]
-    kernel, principal = turn.writer.kernel, turn.writer.actor.principal
-    paths: list[str] = []
-    for path in named:
-        try:
-            found = await kernel.files.find(path)
-        except AntiphonError:
-            return [], False
-        if kernel.files.is_denied(principal, found.shown):
-            return [], True
-        paths.append(found.shown)
+    named += [one.path for one in (*(tool_call.locations or ()), *changes)]
+    files, actor = turn.writer.kernel.files, turn.writer.actor
+    try:
+        found = {path: (await files.find(path)).shown for path in named}
+    except AntiphonError:
+        return [], False
+    paths = list(found.values())
+    if any(files.is_denied(actor.principal, one) for one in paths):
+        return paths, True
+    for change in changes:
+        with suppress(AntiphonError):  # it is not there yet, or holds no text
+            file = await files.open(found[change.path])
+            old, new = as_text(change.old_text or ""), as_text(change.new_text)
+            file.announced = AnnouncedWrite(old, new, actor)
     return paths, False
-
-
-async def _announce(turn: AgentTurn, path: str, old: str, new: str) -> None:
-    """Let an open file know what the agent may write to disk by itself, once it is allowed to."""
-    kernel = turn.writer.kernel
-    found = await kernel.files.find(path)
-    if kernel.files.is_known(found.shown):
-        file = await kernel.files.open(found.shown)
-        old, new = (replace_half_characters(one.replace("\r\n", "\n")) for one in (old, new))
-        file.announced = AnnouncedWrite(old, new, turn.writer.actor)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import shlex
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+
+from acp import schema
 
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.asker import AskerDismissed
-from antiphon_kernel.turns.block_writer import SHELL, CallBlocks, begin_call, open_result
-from antiphon_kernel.turns.permission import PermissionRequest
+from antiphon_kernel.turns.block_writer import SHELL, CallBlocks
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
@@ -25,40 +23,15 @@ from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 
-_OUTPUT_BYTES: Final = 200_000
-"""Bytes of an output that an agent is given at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalOutput:
-    """Output of a command so far, and how it has ended."""
-
-    output: str
-    truncated: bool
-    """Whether the beginning is left out."""
-    exit_code: int | None = None
-    signal: str | None = None
-    """Name of the signal that has ended it."""
-
 
 @dataclass(eq=False, slots=True)
 class _AgentTerminal:
     """One command."""
 
     blocks: CallBlocks
-    limit: int
-    """Bytes of its output that are kept, the last ones."""
-    task: asyncio.Task[None] = field(init=False)
-    output: str = ""
-    truncated: bool = False
-    has_ended: bool = False
-    exit_code: int | None = None
-
-    def add(self, text: str) -> None:
-        """Take more output."""
-        data = (self.output + text).encode()
-        self.truncated = self.truncated or len(data) > self.limit
-        self.output = data[max(len(data) - self.limit, 0) :].decode(errors="ignore")
+    limit: int | None
+    """Bytes of its output that the agent wants, the last ones."""
+    task: asyncio.Task[None]
 
 
 class AgentTerminals:
@@ -71,12 +44,13 @@ class AgentTerminals:
     async def create(
         self,
         command: str,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
+        args: Sequence[str] | None = None,
+        env: Sequence[schema.EnvVariable] | None = None,
         cwd: str | None = None,
         output_byte_limit: int | None = None,
+        **_: object,
     ) -> str:
-        """Start a command, which a person may have to allow; return the id of its terminal.
+        """Start a command, which a person may have to allow; return the id of its block.
 
         People see variables and folder in its line, since they change what it does.
 
@@ -84,45 +58,39 @@ class AgentTerminals:
             AntiphonError: permission_denied if it may not be run.
         """
         turn, writer = self._turn, self._turn.writer
-        line = replace_half_characters(" ".join([command, *map(shlex.quote, args)]))
+        line = replace_half_characters(" ".join([command, *map(shlex.quote, args or ())]))
         if cwd is not None and cwd.rstrip("/") != str(writer.kernel.project):
             line = f"cd {shlex.quote(cwd)} && {line}"
-        for name, value in (env or {}).items():
-            line = f"export {shlex.quote(f'{name}={value}')}; {line}"
+        for one in env or ():
+            line = f"export {shlex.quote(f'{one.name}={one.value}')}; {line}"
         if not line.strip():
             raise invalid_params("The command is empty: say what to run.", field="command")
-        terminal = uuid.uuid4().hex
-        call = await begin_call(writer, turn.prompt, terminal, SHELL, line, 0)
-        writer.describe(call, input=json.dumps({"command": line}))
-        request = PermissionRequest(
-            *(writer.context, call, writer.actor.principal.id, SHELL, {"command": line}),
-            turn.asker,
+        blocks = await turn.open_call(turn.request(SHELL, {"command": line}), line)
+        task = asyncio.create_task(self._run(blocks, line), name=f"terminal of {blocks.call}")
+        self._terminals[blocks.call] = _AgentTerminal(blocks, output_byte_limit, task)
+        return blocks.call
+
+    def output(self, terminal: str) -> schema.TerminalOutputResponse:
+        """Return what people see of the output of a command, and how it ended, if it has."""
+        found, document = self._find(terminal), self._turn.writer.context.document
+        data, status = document.text(found.blocks.result).encode(), None
+        cut = 0 if found.limit is None else max(len(data) - found.limit, 0)
+        if found.task.done():
+            code = document.header(terminal).exit_code
+            signal = "SIGTERM" if code is None else None
+            status = schema.TerminalExitStatus(exit_code=code, signal=signal)
+        return schema.TerminalOutputResponse(
+            output=data[cut:].decode(errors="ignore"),
+            truncated=bool(cut) or document.header(found.blocks.result).truncated,
+            exit_status=status,
         )
-        is_permitted = (SHELL, line) in turn.permitted
-        refusal = None if is_permitted else await turn.desk.decide(request)
-        blocks = await open_result(writer, call)
-        if refusal is not None:
-            await blocks.fail(f"Not run: {refusal}")
-            raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)
-        limit = _OUTPUT_BYTES if output_byte_limit is None else output_byte_limit
-        made = self._terminals[terminal] = _AgentTerminal(blocks, min(limit, _OUTPUT_BYTES))
-        made.task = asyncio.create_task(self._run(made, line), name=f"terminal of {terminal}")
-        return terminal
 
-    def block(self, terminal: str) -> str:
-        """Return the block of the call of a terminal."""
-        return self._find(terminal).blocks.call
-
-    def output(self, terminal: str) -> TerminalOutput:
-        """Return what a command has printed and how it ended, if it has."""
-        found = self._find(terminal)
-        signal = "SIGTERM" if found.has_ended and found.exit_code is None else None
-        return TerminalOutput(found.output, found.truncated, found.exit_code, signal)
-
-    async def wait(self, terminal: str) -> TerminalOutput:
-        """Wait until a command has ended."""
+    async def wait(self, terminal: str) -> schema.TerminalExitStatus:
+        """Wait until a command has ended; return how."""
         await asyncio.wait({self._find(terminal).task})
-        return self.output(terminal)
+        status = self.output(terminal).exit_status
+        assert status is not None
+        return status
 
     async def kill(self, terminal: str) -> None:
         """End a command; its output stays."""
@@ -135,8 +103,8 @@ class AgentTerminals:
 
     async def close(self) -> None:
         """End every command."""
-        for one in tuple(self._terminals.values()):
-            await self._end(one, "Ended with the turn.")
+        every = tuple(self._terminals.values())
+        await asyncio.gather(*(self._end(one, "Ended with the turn.") for one in every))
         self._terminals.clear()
 
     def _find(self, terminal: str) -> _AgentTerminal:
@@ -149,42 +117,36 @@ class AgentTerminals:
         return found
 
     async def _end(self, terminal: _AgentTerminal, why: str) -> None:
-        terminal.task.cancel()
-        await asyncio.wait({terminal.task})
-        if not terminal.has_ended:
-            terminal.has_ended = True
-            await self._fail(terminal, why, INTERRUPTED)
+        if not terminal.task.done():
+            terminal.task.cancel()
+            await asyncio.wait({terminal.task})
+            await self._fail(terminal.blocks, why, INTERRUPTED)
 
-    async def _run(self, terminal: _AgentTerminal, line: str) -> None:
+    async def _run(self, blocks: CallBlocks, line: str) -> None:
         """Run a command into its blocks; when cancelled, they are still open."""
-        turn, blocks, seconds = self._turn, terminal.blocks, self._turn.settings.shell_seconds
+        turn, seconds = self._turn, self._turn.settings.shell_seconds
 
         async def nothing_to_save() -> list[str]:
             return []  # what agents write is saved already
 
-        run = partial(
-            blocks.run_command, line, nothing_to_save, turn.presence.write_in, terminal.add
-        )
+        run = partial(blocks.run_command, line, nothing_to_save, turn.presence.write_in)
         try:
             async with asyncio.timeout(seconds):
                 await turn.asker.run(Permission.OWN, run)
         except TimeoutError:
             why = f"Stopped: it had not ended after {seconds:g} seconds."
-            await self._fail(terminal, why, "time_limit")
+            await self._fail(blocks, why, "time_limit")
         except AskerDismissed as error:
             why = error.command_refusal("this turn answers a message")
-            await self._fail(terminal, why, INTERRUPTED)
+            await self._fail(blocks, why, INTERRUPTED)
         except AntiphonError as error:
             _log.info("the command of %s was ended by somebody else: %s", blocks.call, error)
-        else:
-            terminal.exit_code = turn.writer.context.document.header(blocks.call).exit_code
-        terminal.has_ended = True
 
-    async def _fail(self, terminal: _AgentTerminal, why: str, reason: str) -> None:
+    async def _fail(self, blocks: CallBlocks, why: str, reason: str) -> None:
         """Say why a command was ended, unless its agent may write nothing more."""
         writer = self._turn.writer
         if writer.kernel.sessions.dismissal(writer.actor) is None:
             try:
-                await run_uninterrupted(terminal.blocks.fail(why, stop_reason=reason))
+                await run_uninterrupted(blocks.fail(why, stop_reason=reason))
             except AntiphonError as error:
-                _log.info("the command of %s was ended before: %s", terminal.blocks.call, error)
+                _log.info("the command of %s was ended before: %s", blocks.call, error)
