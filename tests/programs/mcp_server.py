@@ -54,9 +54,11 @@ class Server:
             return [plain("a.b"), plain("a/b"), plain("a_b"), plain("x" * 80), plain("x" * 81)]
         names = "die long_line flood slow ask ask_and_forget ask_much steps pid".split()
         lies = {**plain("lie"), "outputSchema": {**TEXT}}
+        slow = {"type": "object", "properties": {"text": {"pattern": "^(a+)+$"}}}
+        pattern = {"name": "pattern", "inputSchema": slow, "outputSchema": slow}
         says = {"name": "echo", "description": self.said, "inputSchema": TEXT}
         renamed = {**says, "name": "echo2" if self.said.startswith("Renamed") else "echo"}
-        return [renamed, plain("change"), plain("rename"), lies, *map(plain, names)]
+        return [renamed, plain("change"), plain("rename"), lies, pattern, *map(plain, names)]
 
     def send(self, **message: Any) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
@@ -118,6 +120,8 @@ class Server:
             case "lie":
                 content = {"content": [], "structuredContent": {"text": 5}}
                 self.send(id=number, result=content)
+            case "pattern":
+                self.send(id=number, result={"content": [], "structuredContent": arguments})
             case "steps":
                 token = params["_meta"]["progressToken"]
                 for step in range(1, 4):

@@ -197,6 +197,11 @@ class _QuestionLines(KeyLines):
         self._hints = hints
         self._hint = ""
 
+    def ask(self, question: str) -> None:
+        """Ask another question, and say nothing above it."""
+        self._question, self._hint = question, ""
+        self.refresh(layout=True)
+
     def show_hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the question from now on."""
         self._hints.add(text)
@@ -281,12 +286,18 @@ class LineModal(HintingModal[Result | None]):
         `value` stands there at first.
         """
         super().__init__()
-        line = self.says = _QuestionLines(question, self.hints)
-        field = Input(value, max_length=longest, compact=True)
+        line = self.says = self._line = _QuestionLines(question, self.hints)
+        field = self._field = Input(value, max_length=longest, compact=True)
         field.cursor_blink = False
         keys = KeyLines((("Enter", enter), ("Esc", "cancel")))
         self._answer = answer
         self.shown = (Vertical(line, field, keys),)
+
+    def ask(self, question: str, value: str) -> None:
+        """Ask for another line, at which a value stands."""
+        self._line.ask(question)
+        self._field.value = value
+        self._field.cursor_position = len(value)
 
     @work(exclusive=True, exit_on_error=False)
     async def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -10,9 +11,9 @@ from antiphon.actions import Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, ConfirmModal, LineModal
-from antiphon.session import Hint, KernelCalls
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.block_metadata import CHOICES, open_question
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -21,11 +22,45 @@ READ_SECONDS: Final = 0.5
 
 JUST_APPEARED: Final = "This question has only just appeared: read it, then press the key again."
 
+_LONGEST_ANSWER: Final = 10_000
+
 NOTHING_TO_DECIDE: Final = "No call here waits for a decision of yours."
 
 
 def _waits(header: BlockHeader) -> bool:
     return header.is_undecided or open_question(header) is not None
+
+
+def _field_question(server: str, field: Mapping[str, Any]) -> str:
+    """Return the words that ask for one field of a form."""
+    options = [title or value for value, title in field.get("options", ())]
+    if field["type"] == "boolean":
+        options = ["yes", "no"]
+    kind = "any of" if field["type"] == "array" else "one of"
+    words = [f"{server} asks: {field['title']}{'' if field['required'] else ' (if you like)'}"]
+    words += [str(field["description"])] if "description" in field else []
+    words += [f"{kind} {', '.join(options)}"] if options else []
+    return displayable_in_a_row(" · ".join(words))
+
+
+def _line_of(default: object) -> str:
+    """Return a value that a field has at first as people type it."""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return ", ".join(map(str, default)) if isinstance(default, list) else str(default)
+
+
+def _value(field: Mapping[str, Any], line: str) -> object:
+    """Return what was typed in the type that a field has; the kernel says what is wrong with it."""
+    options = {title: value for value, title in field.get("options", ())}
+    if field["type"] == "array":
+        return [options.get(one.strip(), one.strip()) for one in line.split(",")]
+    if field["type"] == "boolean":
+        return {"yes": True, "no": False}.get(line.lower(), line)
+    if field["type"] in ("integer", "number"):
+        with suppress(ValueError):
+            return int(line) if field["type"] == "integer" else float(line)
+    return options.get(line, line)
 
 
 class Questions(Controller):
@@ -132,12 +167,9 @@ class Questions(Controller):
     async def _answer(self, block: str, asked: Mapping[str, Any], decision: str) -> bool:
         """Answer what a server asks, by a form or at once; whether that was done."""
 
-        async def tell(
-            action: str, content: Mapping[str, Any] | None = None, hint: Hint = self._hint
-        ) -> bool:
-            said = {"block_id": block, "action": action, "content": content or {}}
-            kernel = KernelCalls(self._scope.session, hint)
-            return await kernel.call("elicitation.answer", said, "Not answered") is not None
+        async def tell(action: str) -> bool:
+            said = {"block_id": block, "action": action}
+            return await self._scope.call("elicitation.answer", said, "Not answered") is not None
 
         if decision != "once":
             return await tell("decline" if decision == "no" else "cancel")
@@ -145,11 +177,38 @@ class Questions(Controller):
             question = f"Have you opened {asked['url']}? {asked['server']} is told so."
             said_yes = await self._cells.app.push_screen_wait(ConfirmModal(question))
             return bool(said_yes) and await tell("accept")
-        from antiphon.screens.form_modal import FormModal
+        if not asked["fields"]:
+            return await tell("accept")
+        return await self._fill_in(block, asked)
 
-        form = FormModal(asked, lambda content: tell("accept", content, form.hint))
-        is_sent = await self._cells.app.push_screen_wait(form)
-        return bool(is_sent)
+    async def _fill_in(self, block: str, asked: Mapping[str, Any]) -> bool:
+        """Ask for the fields of a form line by line, from the first one until they are taken."""
+        fields, at = asked["fields"], 0
+        lines = [_line_of(one.get("default", "")) for one in fields]
+        questions = [_field_question(asked["server"], one) for one in fields]
+
+        async def take(line: str) -> bool | None:
+            nonlocal at
+            lines[at] = line
+            at = (at + 1) % len(fields)
+            modal.ask(questions[at], lines[at])
+            if at > 0:
+                return None
+            said = zip(fields, lines, strict=True)
+            content = {one["name"]: _value(one, given) for one, given in said if given}
+            answer = {"block_id": block, "action": "accept", "content": content}
+            try:
+                await self._scope.session.call("elicitation.answer", answer)
+            except AntiphonError as error:
+                modal.hint(f"Not answered: {error.message}")
+                return None
+            return True
+
+        modal = LineModal(
+            questions[0], take, enter="go on", longest=_LONGEST_ANSWER, value=lines[0]
+        )
+        is_sent = await self._cells.app.push_screen_wait(modal)
+        return is_sent is not None
 
     async def _tell_kernel(self, block: str, decision: str, reason: str) -> bool:
         params = {"block_id": block, "decision": decision}

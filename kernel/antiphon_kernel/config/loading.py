@@ -136,12 +136,6 @@ class ModelTable(ConfigTable):
     permissions: PermissionsTable | None = None
 
 
-def _named_by_variable(text: str) -> str:
-    if not VARIABLE_IN_TEXT.search(text):
-        raise ValueError("${VARIABLE}, in which the environment has it: no key belongs here")
-    return text
-
-
 class McpTable(ConfigTable):
     """One MCP server; its texts may name variables of the environment: `${NAME}`."""
 
@@ -153,9 +147,7 @@ class McpTable(ConfigTable):
     """Address of one that is reached over HTTP."""
     token_env: Annotated[str, AfterValidator(_variable)] | None = None
     """Variable of the environment that holds the token for the address."""
-    headers: dict[str, Annotated[str, AfterValidator(_named_by_variable)]] = Field(
-        default_factory=dict, max_length=100
-    )
+    headers: dict[str, str] = Field(default_factory=dict)
     """Other headers of requests to the address."""
     timeout: float = Field(default=SECONDS, gt=0, le=86_400, allow_inf_nan=False)
     """Seconds that a call may take."""
@@ -420,14 +412,17 @@ def _read_project_servers(
     advice = _advice(path.parent / DATA_FOLDER)
     try:
         for server in project_servers(path, data):
+            where = f"the server {quote(server.name)}"
             try:
                 if server.name in found.mcp:
                     continue
                 if not is_trusted(server.path, server.content):
                     raise ValueError(f"it takes your trust: {advice}")
-                found.mcp[server.name] = server.config().expanded(variables)
+                found.mcp[server.name] = _server(where, server.name, server.fields(), variables)
+            except _EntryRefused as error:
+                found.problems.append(ConfigProblem(str(path), error.message))
             except ValueError as error:
-                message = f"the server {quote(server.name)} is left out: {error}."
+                message = f"{where} is left out: {error}."
                 found.problems.append(ConfigProblem(str(path), message))
     except ValueError as error:
         found.problems.append(ConfigProblem(str(path), f"not read: {error}."))
@@ -582,18 +577,10 @@ class _FileReader:
         return AgentConfig(name, tuple(table.command), table.env, cwd), rules
 
     def _server(self, where: str, name: str, fields: Mapping[str, Any]) -> McpServerConfig:
-        table = _checked(where, McpTable, fields)
-        headers, found = table.headers, self._found
-        for text in headers.values():
-            found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
-        if table.token_env is not None:
-            found.variables.add(table.token_env)
-            headers = {"Authorization": f"Bearer ${{{table.token_env}}}", **headers}
-        said = (name, tuple(table.command), table.env, table.url, headers, table.timeout)
-        try:
-            return McpServerConfig(*said).expanded(self._variables)
-        except ValueError as error:
-            raise _EntryRefused(f"{where}: {error}.") from error
+        made = _server(where, name, fields, self._variables)
+        for text in (f"${{{fields.get('token_env')}}}", *fields.get("headers", {}).values()):
+            self._found.variables.update(one for one, _ in VARIABLE_IN_TEXT.findall(text))
+        return made
 
     def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
         """Check a model of a project whose file nobody trusts; raises _EntryRefused."""
@@ -721,6 +708,19 @@ def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Tabl
     if others := len(wrong) - 1:
         message += " There is one mistake more." if others == 1 else f" There are {others} more."
     raise _EntryRefused(message, tuple(name.split(".")))
+
+
+def _server(
+    where: str, name: str, fields: Mapping[str, Any], variables: Mapping[str, str]
+) -> McpServerConfig:
+    """Return the MCP server of a table; raises _EntryRefused."""
+    table = _checked(where, McpTable, fields)
+    token = {"Authorization": f"Bearer ${{{table.token_env}}}"} if table.token_env else {}
+    said = (name, tuple(table.command), table.env, table.url, {**token, **table.headers})
+    try:
+        return McpServerConfig(*said, table.timeout).expanded(variables)
+    except ValueError as error:
+        raise _EntryRefused(f"{where}: {error}.") from error
 
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:

@@ -6,30 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.text.toml_lines import MAX_BYTES
-
-_MOST: Final = 100
-"""Servers of one file that are looked at."""
-
-_Text = Annotated[str, Field(max_length=4_096)]
-
-
-class _ServerEntry(BaseModel):
-    """An entry of `mcpServers`; what other programs have there beside it is left alone."""
-
-    model_config = ConfigDict(strict=True)
-
-    type: str = "stdio"
-    command: _Text | None = None
-    args: list[_Text] = Field(default_factory=list, max_length=100)
-    env: dict[str, _Text] = Field(default_factory=dict, max_length=100)
-    url: _Text | None = None
-    headers: dict[str, _Text] = Field(default_factory=dict, max_length=100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +21,20 @@ class ProjectServer:
     content: bytes
     """The entry, always written the same way."""
 
-    def config(self) -> McpServerConfig:
-        """Return the configuration that the entry states.
+    def fields(self) -> dict[str, Any]:
+        """Return the entry as the table of a configuration file; what else it says is left out.
 
         Raises:
-            ValueError: saying what is wrong.
+            ValueError: if it cannot be one.
         """
-        try:
-            entry = _ServerEntry.model_validate_json(self.content)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"])) or "it"
-            raise ValueError(f"{place}: {first['msg']}") from error
-        if entry.type == "sse":
+        entry = json.loads(self.content)
+        args = entry.get("args", []) if isinstance(entry, dict) else None
+        if not isinstance(args, list):
+            raise ValueError("expected an object, with a list as `args`")
+        if entry.get("type") == "sse":
             raise ValueError("servers of type sse are not spoken to: expected stdio or http")
-        command = () if entry.command is None else (entry.command, *entry.args)
-        return McpServerConfig(self.name, command, entry.env, entry.url, entry.headers)
+        fields = {key: entry[key] for key in ("env", "url", "headers") if key in entry}
+        return fields | ({"command": [entry["command"], *args]} if "command" in entry else {})
 
     @property
     def shown(self) -> str:
@@ -77,8 +54,8 @@ def project_servers(path: Path, data: bytes) -> Iterator[ProjectServer]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {error}") from error
     servers = found.get("mcpServers") if isinstance(found, dict) else None
-    if not isinstance(servers, dict) or len(servers) > _MOST:
-        raise ValueError(f"expected an object with `mcpServers`, at most {_MOST} of them")
+    if not isinstance(servers, dict):
+        raise ValueError("expected an object with `mcpServers`")
     for name, entry in servers.items():
         content = json.dumps(entry, sort_keys=True).encode()
         yield ProjectServer(name, path / f"server {name.replace('/', '%2F')}", content)

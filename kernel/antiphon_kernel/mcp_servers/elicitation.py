@@ -10,19 +10,10 @@ from antiphon_kernel.mcp_servers.json_schema import check_schema, check_value
 
 Action = Literal["accept", "decline", "cancel"]
 
-_MOST_FIELDS: Final = 32
-_TEXT: Final = 2_000
-_MOST_OPTIONS: Final = 100
+Answer = tuple[Action, dict[str, Any] | None]
+"""Decision of a person and, of a form that is accepted, its content by name of a field."""
+
 _TYPES: Final = ("string", "number", "integer", "boolean", "array")
-
-
-@dataclass(frozen=True, slots=True)
-class ElicitationAnswer:
-    """The answer of a person."""
-
-    action: Action
-    content: dict[str, Any] | None = None
-    """By name of a field; of an accepted form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +29,15 @@ class Elicitation:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the block of its call holds it: its fields in order, for a form."""
-        said: dict[str, Any] = {"server": self.server, "message": self.message[:_TEXT]}
+        said: dict[str, Any] = {"server": self.server, "message": self.message}
         if self.url is not None:
-            return {**said, "url": self.url[:_TEXT]}
+            return {**said, "url": self.url}
         required = self.schema.get("required", ())
-        fields = list(self.schema.get("properties", {}).items())[:_MOST_FIELDS]
-        shown = [_field(name, one, name in required) for name, one in fields]
-        return {**said, "fields": shown}
+        fields = self.schema.get("properties", {}).items()
+        return {**said, "fields": [_field(name, one, name in required) for name, one in fields]}
 
     def check(self, content: Mapping[str, Any]) -> None:
-        """Raises ValueError, saying what is wrong, unless the schema takes what was answered."""
-        if self.url is not None:
-            if content:
-                raise ValueError("an address takes no content")
-            return
+        """Raises ValueError, saying what is wrong, unless a form takes what was answered."""
         check_schema(self.schema)
         if unknown := content.keys() - self.schema.get("properties", {}).keys():
             raise ValueError(f"there is no field {min(unknown)}")
@@ -64,24 +50,16 @@ def _field(name: str, schema: Mapping[str, Any], is_required: bool) -> dict[str,
     found: dict[str, Any] = {
         "name": name,
         "type": kind if kind in _TYPES else "string",
-        "title": str(schema.get("title") or name)[:_TEXT],
+        "title": str(schema.get("title") or name),
         "required": is_required,
     }
     if "description" in schema:
-        found["description"] = str(schema["description"])[:_TEXT]
+        found["description"] = str(schema["description"])
     if isinstance(schema.get("default"), str | int | float | bool | list):
         found["default"] = schema["default"]
-    items = schema["items"] if isinstance(schema.get("items"), Mapping) else schema
-    titled = items.get("oneOf") or items.get("anyOf")
-    if isinstance(titled, list):
-        pairs = [
-            one for one in titled[:_MOST_OPTIONS] if isinstance(one, Mapping) and "const" in one
-        ]
-        found["options"] = [[str(one["const"]), str(one.get("title", ""))] for one in pairs]
-    elif isinstance(choices := items.get("enum"), list):
-        names = schema.get("enumNames")
-        titles = names if isinstance(names, list) and len(names) == len(choices) else choices
-        found["options"] = [[str(a), str(b)] for a, b in zip(choices, titles, strict=True)][
-            :_MOST_OPTIONS
-        ]
+    choices = schema.get("items", schema)
+    if "enum" in choices:
+        found["options"] = [[str(one), str(one)] for one in choices["enum"]]
+    elif titled := choices.get("oneOf") or choices.get("anyOf"):
+        found["options"] = [[str(one["const"]), str(one.get("title", ""))] for one in titled]
     return found

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import urlsplit
 
 SECONDS: Final = 60.0
 """Time that a tool has for its answer, and between two pieces of news of it."""
@@ -44,17 +41,11 @@ class McpServerConfig:
         if bool(self.command) == bool(self.url):
             raise ValueError("expected either a command or a url")
 
-    @property
-    def identity(self) -> str:
-        """Return what tells it from another server of the same name; nothing secret is in it."""
-        said = json.dumps([self.name, *self.command, self.url])
-        return hashlib.sha256(said.encode()).hexdigest()
-
     def expanded(self, variables: Mapping[str, str]) -> McpServerConfig:
         """Return it with the values of the environment variables that its texts name.
 
         Raises:
-            ValueError: naming a variable that is not set, or an address that is none.
+            ValueError: naming a variable that is not set.
         """
 
         def expand(text: str) -> str:
@@ -66,14 +57,10 @@ class McpServerConfig:
 
             return VARIABLE_IN_TEXT.sub(value, text)
 
-        url = None if self.url is None else expand(self.url)
-        parts = None if url is None else urlsplit(url)
-        if parts is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
-            raise ValueError("expected a url such as https://example.org/mcp")
         return replace(
             self,
             command=tuple(map(expand, self.command)),
             env={key: expand(value) for key, value in self.env.items()},
-            url=url,
+            url=expand(self.url) if self.url is not None else None,
             headers={key: expand(value) for key, value in self.headers.items()},
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.mcp_servers.json_schema import check_schema
+from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 
 if TYPE_CHECKING:
     from mcp_types import Tool
@@ -18,7 +19,6 @@ MOST_TOOLS: Final = 128
 """Tools of one server that are taken."""
 
 _NAME_LENGTH: Final = 64
-_SEPARATOR: Final = "__"
 _DESCRIPTION_LENGTH: Final = 4_000
 _SCHEMA_BYTES: Final = 50_000
 
@@ -45,14 +45,7 @@ class McpTool:
     """Hash of the server and the definition: what a person approves is approved of this one."""
 
 
-def is_named(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a tool is named by itself, or as one of all of its server: `NAME__*`."""
-    return any(
-        one == name or (one.endswith("__*") and name.startswith(one[:-1])) for one in patterns
-    )
-
-
-def read_tool(server: str, identity: str, tool: Tool) -> McpTool:
+def read_tool(server: McpServerConfig, tool: Tool) -> McpTool:
     """Return a tool of a server, not yet named among those of others.
 
     Raises:
@@ -60,17 +53,17 @@ def read_tool(server: str, identity: str, tool: Tool) -> McpTool:
     """
     schema = tool.input_schema
     definition = tool.model_dump(mode="json", by_alias=True, exclude={"icons", "meta"})
-    said = json.dumps([identity, definition], sort_keys=True)
+    said = json.dumps([*server.command, server.url, definition], sort_keys=True)
     if len(said) > _SCHEMA_BYTES:
         raise ValueError(f"its definition has more than {_SCHEMA_BYTES:,} characters")
     check_schema(schema)
     properties = schema.get("properties", {})
     if not all(map(_PARAMETER.fullmatch, properties)):
         raise ValueError("an argument has a name that services do not take")
-    name = f"{server}{_SEPARATOR}{_NOT_IN_NAMES.sub('_', tool.name)}"[:_NAME_LENGTH]
+    name = f"{server.name}__{_NOT_IN_NAMES.sub('_', tool.name)}"[:_NAME_LENGTH]
     kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
     return McpTool(
-        server,
+        server.name,
         tool.name,
         name,
         (tool.description or tool.title or "")[:_DESCRIPTION_LENGTH],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,6 @@ from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import (
     MOST_TOOLS,
     McpTool,
-    is_named,
     read_tool,
     with_own_names,
 )
@@ -65,7 +65,6 @@ class McpServer:
     project: Path
     log: Path
     """File for what it says on standard error."""
-    state: ServerState = ServerState.IDLE
     problem: str | None = None
     """Reason why it is not there, or why some of its tools are not."""
     tools: tuple[McpTool, ...] = ()
@@ -81,13 +80,20 @@ class McpServer:
     _ends: int = 0
     """How often it has ended in a row without having lasted."""
 
+    @property
+    def state(self) -> ServerState:
+        """Return its state now."""
+        if self._task is None:
+            return ServerState.ENDED if self._ends else ServerState.IDLE
+        return ServerState.STARTING if self._connection is None else ServerState.READY
+
     async def ready(self, seconds: float) -> None:
         """Have its tools as they are now, if that takes no longer.
 
         It is started if it is not there, unless it has ended a moment ago.
         """
         if self._task is None and asyncio.get_running_loop().time() >= self._not_before:
-            self.state, self.problem = ServerState.STARTING, None
+            self.problem = None
             self._ended.clear()
             self._settled.clear()
             self._task = asyncio.create_task(self._run(), name=f"MCP server {self.config.name}")
@@ -144,15 +150,15 @@ class McpServer:
     def _stop(self, why: str) -> None:
         """Let it end, as it is of no use any more."""
         if not self._ended.is_set():
-            self.problem = why
+            self.problem = " ".join(why.split())
             self._ended.set()
 
     def _mark_old(self) -> None:
         self._is_listed = False
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        log, began = None, loop.time()
+        loop, log = asyncio.get_running_loop(), None
+        began = loop.time()
         try:
             for module in ("antiphon_kernel.mcp_servers.connection", "jsonschema.validators"):
                 await asyncio.to_thread(importlib.import_module, module)
@@ -163,28 +169,26 @@ class McpServer:
             async with asyncio.timeout(START_SECONDS) as limit, opening as connection:
                 await self._list(connection)
                 limit.reschedule(None)
-                self._connection, self.state = connection, ServerState.READY
+                self._connection = connection
                 self._settled.set()
                 watching = asyncio.create_task(connection.watch())
                 try:
                     await self._ended.wait()
                 finally:
                     watching.cancel()
-                    self._connection = None
         except TimeoutError:
-            self.problem = f"it has not answered within {START_SECONDS:g} seconds"
+            self._stop(f"it has not answered within {START_SECONDS:g} seconds")
         except ModuleNotFoundError:
-            self.problem = "the library for it is not installed: pip install 'antiphon[agents]'"
+            self._stop("the library for it is not installed: pip install 'antiphon[agents]'")
         except Exception as error:  # noqa: BLE001  the problem is reported
-            if not self._ended.is_set() or not _is_end(_said(error)):
-                self.problem = _said(error)
+            self._stop(_said(error))
         finally:
             if log is not None and log.last and self.problem:
                 self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"
             self._ends = 1 if loop.time() - began > _LASTING else self._ends + 1
             delay = 0.0 if self._ends == 1 else min(2.0 ** (self._ends - 2), LONGEST_DELAY)
             self._not_before = max(self._not_before, loop.time() + delay)
-            self.state, self._task, self._connection = ServerState.ENDED, None, None
+            self._task = self._connection = None
             self._settled.set()
             if self._not_before < float("inf"):
                 _log.warning("the MCP server %s has ended: %s", self.config.name, self.problem)
@@ -204,7 +208,7 @@ class McpServer:
             try:
                 if one.name in tools:
                     raise ValueError("it is listed twice")
-                tools[one.name] = read_tool(self.config.name, self.config.identity, one)
+                tools[one.name] = read_tool(self.config, one)
             except ValueError as error:
                 problems.append(f"the tool {one.name[:80]!r} is left out: {error}")
         self.tools = tuple(tools.values())
@@ -225,18 +229,24 @@ class McpServers:
     def __getitem__(self, name: str) -> McpServer:
         return self._servers[name]
 
-    def tools(self, names: Iterable[str] | None = None) -> tuple[McpTool, ...]:
+    def tools(self, names: Collection[str] | None = None) -> tuple[McpTool, ...]:
         """Return the tools that are known, by their names for models.
 
         Args:
-            names: of those that are wanted; all if None.
+            names: of those that are wanted, or of all of a server: `NAME__*`; all if None.
         """
         every = with_own_names(tool for one in self for tool in one.tools)
-        return tuple(one for one in every if names is None or is_named(one.name, names))
+        return tuple(
+            one for one in every if names is None or any(fnmatchcase(one.name, it) for it in names)
+        )
 
-    async def ready(self, names: Iterable[str] | None, seconds: float) -> list[str]:
+    async def ready(self, names: Collection[str] | None, seconds: float) -> list[str]:
         """Have the servers ready whose tools are wanted; return which are not, and why."""
-        due = [one for one in self if _is_wanted(one, names)]
+        due = [
+            one
+            for one in self
+            if names is None or any(it.startswith(f"{one.config.name}__") for it in names)
+        ]
         await asyncio.gather(*(one.ready(seconds) for one in due))
         return [
             f"{one.config.name}: {one.problem or 'it is still starting'}"
@@ -247,10 +257,6 @@ class McpServers:
     async def close(self) -> None:
         """End all of them."""
         await asyncio.gather(*(one.close() for one in self))
-
-
-def _is_wanted(server: McpServer, names: Iterable[str] | None) -> bool:
-    return names is None or any(one.startswith(f"{server.config.name}__") for one in names)
 
 
 def _is_end(said: str) -> bool:

@@ -24,9 +24,6 @@ LONGEST_LINE: Final = 16 * 1024 * 1024
 _CHUNK: Final = 65_536
 _LAST_WORDS: Final = 0.5
 """Seconds in which the end of standard error is waited for."""
-_AT_ONCE: Final = 100
-_PAUSE: Final = 0.02
-"""Seconds of pause after so many messages: a flood is not read faster than this."""
 
 
 @asynccontextmanager
@@ -61,7 +58,7 @@ async def _read(
     ended: Callable[[str], None],
 ) -> None:
     """Hand on every line that is a message; others are left out."""
-    rest, count = bytearray(), 0
+    rest = bytearray()
     why = "its process has ended"
     async with hand_on:
         while data := await source.read(_CHUNK):
@@ -74,9 +71,6 @@ async def _read(
                 why = f"it has sent a line of more than {LONGEST_LINE:,} bytes"
                 break
             for line in lines:
-                count += 1
-                if count % _AT_ONCE == 0:
-                    await asyncio.sleep(_PAUSE)
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,8 +14,8 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
     Action,
+    Answer,
     Elicitation,
-    ElicitationAnswer,
     McpServerFailed,
     McpServers,
     McpTool,
@@ -25,12 +25,10 @@ from antiphon_kernel.mcp_servers import (
 from antiphon_kernel.storage import Blob
 from antiphon_kernel.tools.block import FileToWrite, attach, write_files
 from antiphon_kernel.turns.asker import Asker
-from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, KeptOutput
+from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks
 from antiphon_kernel.types.block_metadata import QUESTION
-from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import PrincipalId
-from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
@@ -51,7 +49,7 @@ class _WaitingQuestion:
     writer: BlockWriter
     asker: PrincipalId
     """Principal whose rights the call has."""
-    answered: asyncio.Future[ElicitationAnswer] = field(default_factory=asyncio.Future)
+    answered: asyncio.Future[Answer] = field(default_factory=asyncio.Future)
 
 
 class ServerQuestions:
@@ -63,12 +61,9 @@ class ServerQuestions:
 
     async def ask(
         self, writer: BlockWriter, call: str, asker: PrincipalId, asked: Elicitation
-    ) -> ElicitationAnswer:
+    ) -> Answer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
-        try:
-            writer.describe(call, metadata={QUESTION: asked.as_json()})
-        except AntiphonError:
-            return ElicitationAnswer("cancel")  # it is larger than metadata may be
+        writer.describe(call, metadata={QUESTION: asked.as_json()})
         waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
         try:
             return await waiting.answered
@@ -77,13 +72,11 @@ class ServerQuestions:
 
     def withdraw(self, call: str) -> None:
         """Let nobody answer any more what is asked about a call."""
-        waiting = self._waiting.pop(call, None)
+        waiting = self._waiting.get(call)
         if waiting is None:
             return
-        if not waiting.answered.done():
-            waiting.answered.set_result(ElicitationAnswer("cancel"))
         try:
-            self._close(waiting, call, "cancel", None)
+            self._end(call, waiting, "cancel")
         except AntiphonError as error:  # the call was ended by somebody else
             _log.info("the question at %s is not marked as withdrawn: %s", call, error)
 
@@ -104,23 +97,29 @@ class ServerQuestions:
             )
         role = self._kernel.members.role_of(by.principal)
         check_decide(waiting.asker, Permission.OWN, by.principal, role)
-        if action == "accept":
+        is_form = action == "accept" and waiting.asked.url is None
+        if is_form:
             try:
                 waiting.asked.check(content)
             except ValueError as error:
                 said = f"The server does not take this answer: {error}."
                 raise invalid_params(said, field="content") from error
-        elif content:
-            raise invalid_params(f"{action} takes no content: leave it out.", field="content")
-        del self._waiting[call]
-        self._close(waiting, call, action, by.principal.username)
-        is_form = action == "accept" and waiting.asked.url is None
-        waiting.answered.set_result(ElicitationAnswer(action, dict(content) if is_form else None))
+        self._end(call, waiting, action, dict(content) if is_form else None, by.principal.username)
 
-    def _close(self, waiting: _WaitingQuestion, call: str, action: Action, by: str | None) -> None:
-        """Say how it was answered, where it was asked."""
-        said = {**waiting.asked.as_json(), "action": action, "by": by}
+    def _end(
+        self,
+        call: str,
+        waiting: _WaitingQuestion,
+        action: Action,
+        content: dict[str, Any] | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Hand on how it was answered, and say so where it was asked."""
+        del self._waiting[call]
+        if not waiting.answered.done():
+            waiting.answered.set_result((action, content))
         if self._kernel.sessions.dismissal(waiting.writer.actor) is None:
+            said = {**waiting.asked.as_json(), "action": action, "by": by}
             waiting.writer.describe(call, metadata={QUESTION: said})
 
 
@@ -140,63 +139,62 @@ class ServedCall:
     """A call that runs."""
 
     servers: TurnServers
+    tool: McpTool
     asker: Asker
     blocks: CallBlocks
-    kept: KeptOutput
-    """Beginning and end of its result."""
-    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    files: list[ResultFile] = field(default_factory=list)
+    """Images and documents of its result."""
     _said_at: float = 0.0
 
-    async def run(self, tool: McpTool, arguments: Mapping[str, Any]) -> None:
-        """Call the tool, and write what comes of it."""
-        loop, blocks = asyncio.get_running_loop(), self.blocks
-        server = self.servers.servers[tool.server]
-        seconds = server.config.seconds
+    @property
+    def seconds(self) -> float:
+        """Return the time that it has."""
+        return self.servers.servers[self.tool.server].config.seconds
+
+    async def run(self, arguments: Mapping[str, Any], limit: asyncio.Timeout) -> str:
+        """Call the tool; return the text of its result.
+
+        Args:
+            limit: put off by progress, and as long as people are asked.
+
+        Raises:
+            McpServerFailed: if the server or the tool has failed.
+        """
+        loop, questions, writer = (
+            asyncio.get_running_loop(),
+            self.servers.questions,
+            self.blocks.writer,
+        )
+        asking = asyncio.Lock()
 
         def wait_on() -> None:
-            """Give it all of its time again, but while people are asked."""
             with suppress(RuntimeError):  # the call has ended meanwhile
-                limit.reschedule(None if self._asking.locked() else loop.time() + seconds)
+                limit.reschedule(None if asking.locked() else loop.time() + self.seconds)
 
         async def note(progress: float, total: float | None, message: str | None) -> None:
             wait_on()
             self._show(progress, total, message)
 
-        async def ask(asked: Elicitation) -> ElicitationAnswer:
-            asker, questions = self.asker.session.principal.id, self.servers.questions
+        async def ask(asked: Elicitation) -> Answer:
             try:
-                async with self._asking:
+                async with asking:
                     wait_on()
-                    return await questions.ask(blocks.writer, blocks.call, asker, asked)
+                    asker = self.asker.session.principal.id
+                    return await questions.ask(writer, self.blocks.call, asker, asked)
             finally:
                 wait_on()
 
+        server = self.servers.servers[self.tool.server]
         try:
-            async with asyncio.timeout(seconds) as limit:
-                found = await server.call(tool, dict(arguments), note, ask)
-        except TimeoutError:
-            said = f"Stopped: {tool.name} has not answered within {seconds:g} seconds."
-            self._clear()
-            await blocks.fail(said, stop_reason="time_limit")
-            return
-        except McpServerFailed as error:
-            self._clear()
-            await blocks.fail(replace_half_characters(str(error)))
-            return
+            found = await server.call(self.tool, dict(arguments), note, ask)
         finally:
-            self.servers.questions.withdraw(blocks.call)
-        limits = blocks.writer.kernel.limits
+            questions.withdraw(self.blocks.call)
+        limits = writer.kernel.limits
         text, files = read_result(found, limits.attachments_per_message, limits.attachment_bytes)
-        text = self.kept.add(replace_half_characters(text)) + self.kept.take_rest()
-        self._clear()
         if found.is_error:
-            await blocks.fail(text or "The tool has failed, and does not say why.")
-            return
-        await blocks.writer.append(blocks.result, text)
-        await self._write_files(files)
-        is_cut = self.kept.left_out > 0
-        await blocks.writer.finish(blocks.result, Status.DONE, truncated=is_cut)
-        await blocks.end(Status.DONE)
+            raise McpServerFailed(text or "The tool has failed, and does not say why.")
+        self.files += files
+        return text
 
     def _show(self, done: float, total: float | None, message: str | None) -> None:
         """Let progress stand where the result will be."""
@@ -208,18 +206,18 @@ class ServedCall:
         said = " ".join((message or "").split())[:_LONGEST_MESSAGE]
         self.blocks.writer.describe(self.blocks.result, text=f"[{of}] {said}".rstrip())
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Take progress away."""
         if self._said_at:
             self.blocks.writer.describe(self.blocks.result, text="")
 
-    async def _write_files(self, files: Sequence[ResultFile]) -> None:
+    async def write_files(self) -> None:
         """Write images and documents as results of their own behind the text."""
         writer, context = self.blocks.writer, self.blocks.writer.context
-        author, header = writer.actor.principal.id, context.document.header(self.blocks.result)
+        header, author = context.document.header(self.blocks.result), writer.actor.principal.id
         names = ("kind", "role", "parent", "tool_kind", "tool_name", "tool_call_id")
         like = {name: getattr(header, name) for name in names}
-        found = [FileToWrite(one.name, Blob.of(one.data), one.media_type) for one in files]
+        found = [FileToWrite(one.name, Blob.of(one.data), one.media_type) for one in self.files]
         new = {str(context.next_block_id(author)): file for file in found}
         if new:
             call = writer.kernel.start_call(writer.actor, attach)

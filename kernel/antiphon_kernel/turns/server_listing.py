@@ -9,6 +9,7 @@ from pydantic import Field
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.mcp_servers import ServerState
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.tools._common import BlockResult
 from antiphon_kernel.turns.runner import SERVER_SECONDS, runner_of
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -72,12 +73,9 @@ class AnswerParams(Params):
     """With `accept`, by name of a field; nothing where an address was shown."""
 
 
-class AnswerResult(Result):
+class AnswerResult(BlockResult):
     """The call after the answer."""
 
-    block_id: str
-    name: str
-    version: int
     context_version: int
 
 
@@ -94,9 +92,4 @@ async def answer_elicitation(call: Call, params: AnswerParams) -> AnswerResult:
     context, block = await call.block(params.block_id)
     questions = runner_of(call.kernel).questions
     questions.answer(context, block, call.actor, params.action, params.content)
-    return AnswerResult(
-        block_id=block,
-        name=context.block_name(block),
-        version=context.blocks.version(block),
-        context_version=context.seq,
-    )
+    return AnswerResult.of(context, block, context_version=context.seq)

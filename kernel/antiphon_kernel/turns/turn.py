@@ -15,6 +15,7 @@ from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.layout import ROUND, Announcement, budget_text, signature_metadata
+from antiphon_kernel.mcp_servers import McpServerFailed
 from antiphon_kernel.messages import Thinking
 from antiphon_kernel.providers.events import (
     End,
@@ -361,31 +362,42 @@ class RoundBlocks:
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
         settings, servers = self.turn.settings, self.turn.servers
-        if call.served is not None and servers is not None:
-            running = ServedCall(
-                *(servers, self.turn.asker, blocks, KeptOutput(settings.output_code_points))
-            )
-            await running.run(call.served, call.arguments)
-            return
         seconds = settings.shell_seconds if call.tool is None else settings.tool_seconds
+        served: ServedCall | None = None
+        if call.served is not None and servers is not None:
+            served = ServedCall(servers, call.served, self.turn.asker, blocks)
+            seconds = served.seconds
+        failed: dict[str, str] | None = None
         try:
-            async with asyncio.timeout(seconds):
-                if call.tool is None:
+            async with asyncio.timeout(seconds) as limit:
+                if served is not None:
+                    text = await served.run(call.arguments, limit)
+                elif call.tool is None:
                     command = str(call.arguments["command"])
                     save, on_start = self.turn.tools.save_changed, self.turn.presence.write_in
                     await blocks.run_command(command, save, on_start)
                     return
-                text = await self.turn.tools.run(self.turn.writer.actor, call)
+                else:
+                    text = await self.turn.tools.run(self.turn.writer.actor, call)
         except TimeoutError:
-            message = f"Stopped: it had not ended after {seconds:g} seconds."
-            await blocks.fail(message, stop_reason="time_limit")
+            text = f"Stopped: it had not ended after {seconds:g} seconds."
+            failed = {"stop_reason": "time_limit"}
         except AntiphonError as error:
-            await blocks.fail(error_text(error))
-        else:
-            kept = KeptOutput(settings.output_code_points)
-            await self.turn.writer.append(blocks.result, kept.add(text) + kept.take_rest())
-            await self.turn.writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
-            await blocks.end(Status.DONE)
+            text, failed = error_text(error), {}
+        except McpServerFailed as error:
+            text, failed = str(error), {}
+        if served is not None:
+            served.clear()
+        kept = KeptOutput(settings.output_code_points)
+        text = kept.add(text) + kept.take_rest()
+        if failed is not None:
+            await blocks.fail(text, **failed)
+            return
+        await self.turn.writer.append(blocks.result, text)
+        if served is not None:
+            await served.write_files()
+        await self.turn.writer.finish(blocks.result, Status.DONE, truncated=kept.left_out > 0)
+        await blocks.end(Status.DONE)
 
 
 def resumed_calls(

@@ -9,7 +9,7 @@ from typing import Any
 from antiphon.actions import Mode
 from antiphon.render.view import server_question
 from antiphon.screens.questions import READ_SECONDS
-from antiphon_kernel.mcp_servers import Elicitation, ElicitationAnswer
+from antiphon_kernel.mcp_servers import Answer, Elicitation
 from antiphon_kernel.turns.block_writer import BlockWriter, begin_call, open_result
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import World, opened, world
@@ -28,7 +28,7 @@ FORM = {
 }
 
 
-async def ask(here: World, **question: Any) -> asyncio.Task[ElicitationAnswer]:
+async def ask(here: World, **question: Any) -> asyncio.Task[Answer]:
     """Let a server ask something in the middle of a call of aria's."""
     principal = await here.kernel.principal("aria", PrincipalKind.MODEL)
     actor = here.kernel.open_session(principal, "turn")
@@ -60,12 +60,16 @@ async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
         clock.ms += round(1_000 * READ_SECONDS)
         await there.press("o")
         await there.sees("Your name")
-        await there.press("ctrl+s")
+        for title in ("count", "colour", "sure"):
+            await there.press("enter")
+            await there.sees(f"tickets asks: {title}")
+        await there.press("enter")
         await there.sees("'name' is a required")
-        await there.press(*"amy", "tab", "tab", "enter", "down", "enter", "ctrl+s")
-        assert await answer == ElicitationAnswer(
-            "accept", {"name": "amy", "count": 3, "colour": "red"}
-        )
+        for line, title in (("amy", "count"), ("", "colour"), ("red", "sure")):
+            await there.press(*line, "enter")
+            await there.sees(f"tickets asks: {title}")
+        await there.press("enter")
+        assert await answer == ("accept", {"name": "amy", "count": 3, "colour": "red"})
         await until(lambda: not there.shows("tickets asks"), "the question is gone")
 
         answer = await ask(here, url="https://example.org/pay")
@@ -75,10 +79,10 @@ async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
         await there.press("o")
         await there.sees("Have you opened https://example.org/pay?")
         await there.press("y")
-        assert await answer == ElicitationAnswer("accept")
+        assert await answer == ("accept", None)
 
         answer = await ask(here, schema={**FORM, "properties": {}})
         await until(lambda: there.screen.situation.asks, "the next call is chosen")
         clock.ms += round(1_000 * READ_SECONDS)
         await there.press("n")
-        assert await answer == ElicitationAnswer("decline")
+        assert await answer == ("decline", None)

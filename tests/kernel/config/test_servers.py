@@ -40,7 +40,7 @@ def test_servers_are_read_and_show_their_keys_to_nobody(files: ConfigFiles) -> N
             headers={"Authorization": "Bearer hunter2", "X-Team": "red"},
         ),
     )
-    assert "hunter2" not in repr(config) and "hunter2" not in config.mcp[1].identity
+    assert "hunter2" not in repr(config)
     assert {"TICKETS_TOKEN", "TEAM"} <= files.load(VARIABLES)[1], "commands do not get them"
 
 
@@ -59,8 +59,6 @@ def test_servers_of_a_project_count_only_where_its_file_is_trusted(files: Config
         ("[mcp.bad]\ncommand = ['x']\nurl = 'http://x'", "expected either a command or a url."),
         ("[mcp.bad]\ncommand = 'x'", "[mcp.bad] command: expected a list"),
         ("[mcp.bad__x]\ncommand = ['x']", "its name takes at most 40 letters and digits"),
-        ("[mcp.bad]\nurl = 'ftp://x'", "expected a url such as https://example.org/mcp."),
-        ("[mcp.bad]\nurl = 'http://x'\nheaders = { K = 'hunter2' }", "no key belongs here"),
         ("[mcp.bad]\nurl = 'http://x'\ntoken_env = 'hunter 2'", "the name of an environment"),
         ("[mcp.bad]\nurl = 'http://x'\ntoken_env = 'MISSING'", "$MISSING is not set"),
         ("[mcp.bad]\ncommand = ['x']\ntimeout = 0", "[mcp.bad] timeout"),
@@ -148,7 +146,9 @@ def test_changed_server_takes_trust_again(project: Project, changed: dict[str, A
         ("{", "not read: no JSON"),
         ("[]", "not read: expected an object with `mcpServers`"),
         ('{"mcpServers": 1}', "not read: expected an object with `mcpServers`"),
-        ('{"mcpServers": {"x": 5}}', "the server 'x' is left out: it: "),
+        ('{"mcpServers": {"x": 5}}', "the server 'x' is left out: expected an object"),
+        ('{"mcpServers": {"x": {"command": "a", "args": "b"}}}', "with a list as `args`"),
+        ('{"mcpServers": {"x": {"command": 5}}}', "the server 'x' command"),
         ('{"mcpServers": {"x": {"type": "sse", "url": "http://x"}}}', "type sse are not spoken to"),
         ('{"mcpServers": {"x y": {"command": "a"}}}', "its name takes at most"),
         ('{"mcpServers": {"x": {"command": "${NOT_SET}"}}}', "$NOT_SET is not set"),

@@ -71,7 +71,10 @@ async def test_tool_of_a_server_is_called(stage: ServedStage) -> None:
 @pytest.mark.parametrize(
     ("tool", "said"),
     [
-        ("die", r"The MCP server bad has.*its process has ended"),
+        (
+            "die",
+            r"The MCP server bad has.*its process has ended; its last words: I cannot go on.",
+        ),
         (
             "long_line",
             r"The MCP server bad has.*sent a line of more than 16,777,216 byte",
@@ -88,6 +91,12 @@ async def test_fault_is_a_result_and_the_next_call_works(
     if tool == "die":
         assert (stage.kernel.data / "mcp-bad.log").read_text() == "I cannot go on.\n"
     assert await stage.run("bad__echo", text="again") == "again"
+
+
+@shared
+async def test_expressions_of_a_server_are_not_matched(stage: ServedStage) -> None:
+    slow = "a" * 40 + "!"
+    assert slow in await stage.run("bad__pattern", text=slow)
 
 
 @shared
@@ -127,7 +136,7 @@ async def test_call_without_an_answer_is_stopped(
     stage: ServedStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(stage, 0.2, monkeypatch)
-    said = "Stopped: bad__slow has not answered within 0.2 seconds."
+    said = "Stopped: it had not ended after 0.2 seconds."
     assert await stage.run("bad__slow") == said
 
 
