@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
@@ -214,6 +216,13 @@ def acp(kernel: KernelTarget) -> None:
 
     with suppress(KeyboardInterrupt):
         run_loop(lambda: serve(find))
+
+
+def _mode(file: int) -> int:
+    try:
+        return os.fstat(file).st_mode
+    except OSError:  # it is closed
+        return 0
 
 
 def _read_message(command: str) -> str:
