@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -297,11 +296,9 @@ class Kernel:
 
     async def source_actor(self, name: str) -> Actor:
         """Return the actor of edits that come from a source outside, such as the disk."""
-        names = chain([name], (f"{name}-{number}" for number in count(2)))
-        while name not in self._sources:
-            principal = await self.principal(next(names), PrincipalKind.SOURCE)
-            if principal.kind is PrincipalKind.SOURCE:  # else somebody else is called so
-                self._sources[name] = self.open_session(principal, "kernel")
+        if name not in self._sources:
+            principal = await self.members.principal_of_kind(name, PrincipalKind.SOURCE)
+            self._sources[name] = self.open_session(principal, "kernel")
         return self._sources[name]
 
     # Contexts

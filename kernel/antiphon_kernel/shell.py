@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import subprocess
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -37,6 +38,8 @@ _BEGIN = 'read -r _ && exec "$0" -c "$1"'
 
 _READ_BYTES = 65_536
 _POLL_SECONDS = 0.010
+_LOG_BYTES: Final = 1_000_000
+"""Bytes of standard error that are kept of one process."""
 
 
 _WANTS_TERMINAL = re.compile(
@@ -260,6 +263,40 @@ async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
         _signal_group(group, signal.SIGKILL)
     await wait_exited(process)
     await _wait_until_gone(group, grace)
+
+
+class ErrorLog:
+    """The standard error of a process: a file that it is added to, and its last lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.last: deque[str] = deque(maxlen=10)
+        self.is_read = asyncio.Event()
+
+    async def read(
+        self, source: asyncio.StreamReader, heard: Callable[[], None] = lambda: None
+    ) -> None:
+        """Take in everything, and keep the beginning of it in the file.
+
+        A file that has become long is begun anew.
+
+        Args:
+            heard: is called whenever something comes.
+        """
+        left, rest = _LOG_BYTES, b""
+        with self._path.open("ab", buffering=0) as file:
+            self._path.chmod(0o600)
+            if file.tell() > _LOG_BYTES:
+                file.truncate(0)
+            while data := await source.read(_READ_BYTES):
+                heard()
+                file.write(data[:left])
+                left = max(0, left - len(data))
+                *lines, rest = (rest + data)[-_READ_BYTES:].split(b"\n")
+                self.last.extend(one.decode("utf-8", "replace")[:500] for one in lines if one)
+        if rest:
+            self.last.append(rest.decode("utf-8", "replace")[:500])
+        self.is_read.set()
 
 
 async def wait_exited(process: asyncio.subprocess.Process, pause: float = _POLL_SECONDS) -> None:

@@ -303,6 +303,12 @@ class Subscription:
             self._size = 0
         self._wake.set()
 
+    def skip(self) -> None:
+        """Leave out what is queued, for a reader that only wants to know of changes."""
+        self._queue.clear()
+        self._missed.clear()
+        self._size = 0
+
     def end(self, error: AntiphonError | None = None) -> None:
         """Nothing more comes in; the reader gets what is queued, then `error` if there is one."""
         if not self.ended:
@@ -429,8 +435,7 @@ class Subscriptions:
             AntiphonError: too_large, if the session has too many; storage_failed.
         """
         limit = self._limits.subscriptions_per_session
-        held = [one for one in self._all.values() if one.session == actor.session]
-        if len(held) >= limit:
+        if len(self.of(actor.session)) >= limit:
             raise AntiphonError(
                 ErrorCode.TOO_LARGE,
                 f"A session may have {limit} subscriptions: end one with block.unsubscribe.",
@@ -456,6 +461,10 @@ class Subscriptions:
         self._all[made.id] = made
         self._unclaimed.setdefault(actor.session, []).append(made)
         return made
+
+    def of(self, session: SessionId) -> list[Subscription]:
+        """Return a session's."""
+        return [one for one in self._all.values() if one.session == session]
 
     def find(self, actor: Actor, identity: str) -> Subscription:
         """A subscription of this session.
@@ -488,7 +497,7 @@ class Subscriptions:
     def end_session(self, session: SessionId) -> None:
         """End all of a session's."""
         self._unclaimed.pop(session, None)
-        for one in [one for one in self._all.values() if one.session == session]:
+        for one in self.of(session):
             self.end(one)
 
     def close(self, error: AntiphonError) -> None:

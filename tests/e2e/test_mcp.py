@@ -39,17 +39,19 @@ def test_lines_are_answered_with_lines_until_the_input_ends(machine: Machine) ->
         request(2, "tools/call", **call, _meta=meta),
     ]
     for number, lines in enumerate((sessions, stateless), 1):
-        done = machine.run("mcp", stdin="".join([*lines, "no message\n", "\n"]))
+        large = request(3, "ping", _meta=meta, text="x" * 9_000_000)
+        done = machine.run("mcp", stdin="".join([*lines, "no message\n", "\n", large]))
         assert done.returncode == 0, done.stderr
         answers = {one.get("id"): one for one in map(json.loads, done.stdout.splitlines())}
-        assert set(answers) == {1, 2, None}
+        assert set(answers) == {1, 2, 3, None}
+        assert "too large" in answers[3]["error"]["message"]
         assert answers[None]["error"]["code"] == -32700
         wrote = answers[2]["result"]["structuredContent"]
         assert wrote["name"] == f"default.some-agent.{number}"
         said = f"antiphon: started a kernel for {machine.project}\n" if number == 1 else ""
         assert done.stderr == said
     listing = request(1, "tools/list", _meta=meta)
-    named = machine.run("mcp", "--as", "opus", "--kind", "model", stdin=listing)
+    named = machine.run("mcp", "--as", "opus", stdin=listing)
     assert len(json.loads(named.stdout)["result"]["tools"]) == 13
     refused = machine.run("mcp", "--data", str(machine.project / "README.md"), stdin="")
     assert refused.returncode == 2

@@ -82,7 +82,7 @@ def test_agent_answers_and_its_questions_are_decided_by_the_options(machine: Mac
     assert '"optionId": "a"' in done.stdout
     done = machine.run("run", "--agent", "nobody", "Go.")
     ends(done, ExitCode.USAGE)
-    assert "there is no agent 'nobody'; there are: bot" in done.stderr
+    assert "there is no model or agent 'nobody'; there are: " in done.stderr
     listed = machine.succeed("models").stdout
     assert f"\n    runs {sys.executable} -SE " in listed
     assert "hunter2" not in listed + machine.succeed("call", "agent.list").stdout

@@ -52,7 +52,7 @@ class Server:
             return [plain("good"), {"name": "no_object", "inputSchema": {"type": "string"}}]
         if self.listing == "alike":
             return [plain("a.b"), plain("a/b"), plain("a_b"), plain("x" * 80), plain("x" * 81)]
-        names = ("die", "long_line", "flood", "slow", "ask", "ask_and_forget", "steps", "pid")
+        names = "die long_line flood slow ask ask_and_forget ask_much steps pid".split()
         lies = {**plain("lie"), "outputSchema": {**TEXT}}
         says = {"name": "echo", "description": self.said, "inputSchema": TEXT}
         renamed = {**says, "name": "echo2" if self.said.startswith("Renamed") else "echo"}
@@ -125,8 +125,9 @@ class Server:
                     self.send(method="notifications/progress", params={**said, "total": 3})
                     time.sleep(0.3)
                 self.text(number, "All steps.")
-            case "ask" | "ask_and_forget":
-                asked = {"message": "Who are you?", "requestedSchema": FORM, "mode": "form"}
+            case "ask" | "ask_and_forget" | "ask_much":
+                form = FORM if name != "ask_much" else {**FORM, "$defs": {"x": ["x" * 200_000]}}
+                asked = {"message": "Who are you?", "requestedSchema": form, "mode": "form"}
                 question = f"question-{number}"
                 self.asking[question] = number
                 self.send(id=question, method="elicitation/create", params=asked)

@@ -114,8 +114,13 @@ def send(
 
 @click.command()
 @click.argument("prompt", required=False)
-@click.option("--model", metavar="NAME", help="The model that answers.  [default: as in the app]")
-@click.option("--agent", metavar="NAME", help="An agent that answers, over ACP.")
+@click.option(
+    "--model",
+    "--agent",
+    "model",
+    metavar="NAME",
+    help="The model or agent that answers.  [default: as in the app]",
+)
 @click.option(
     "--output",
     "--output-format",
@@ -141,7 +146,6 @@ def send(
 def run(
     prompt: str | None,
     model: str | None,
-    agent: str | None,
     output: str,
     allow: tuple[str, ...],
     max_rounds: int | None,
@@ -159,8 +163,6 @@ def run(
     ended the turn, 130 the turn was interrupted.
     """
     text = _read_message("run") if prompt in (None, "-") else str(prompt)
-    if agent is not None and model is not None:
-        raise click.UsageError("name a model or an agent, not both")
     if not text.strip():
         raise CommandError("the prompt is empty: say what the model is to do.", ExitCode.USAGE)
     with default_sigint():
@@ -174,7 +176,6 @@ def run(
             text=text,
             context=context or kernel.context or DEFAULT_CONTEXT,
             model=model,
-            agent=agent,
             allow=[one.replace(".", "_") for one in allow],
             max_rounds=max_rounds,
         )

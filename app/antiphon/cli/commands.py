@@ -375,8 +375,7 @@ def call(
 @antiphon.command()
 @DATA
 @_as_name
-@AS_KIND
-def mcp(data: Path | None, as_name: str | None, as_kind: str | None) -> None:
+def mcp(data: Path | None, as_name: str | None) -> None:
     """Let an agent outside read and edit: an MCP server on standard input and output.
 
     Agents start it, for example after `claude mcp add antiphon -- antiphon mcp`. It passes on what
@@ -393,11 +392,10 @@ def mcp(data: Path | None, as_name: str | None, as_kind: str | None) -> None:
     with default_sigint():
         from antiphon.cli.mcp_bridge import McpBridge
 
-    given = {"as": as_name, "kind": as_kind}
-    query = {name: value for name, value in given.items() if value is not None}
-    bridge = McpBridge(sys.stdin.buffer, sys.stdout.buffer)
+    query = {"as": as_name} if as_name is not None else {}
+    streams = sys.stdin.buffer, sys.stdout.buffer
     try:
-        run(lambda: bridge.run(own_kernel(data).find, query))
+        run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
     except AntiphonError as error:
         raise call_error(error) from error
 

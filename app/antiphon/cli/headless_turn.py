@@ -63,9 +63,7 @@ class HeadlessTurn:
     context: str
     """Label or id."""
     model: str | None
-    """The default model if absent."""
-    agent: str | None
-    """An agent in its place."""
+    """Or an agent; the default model if absent."""
     allow: Collection[str]
     """Tools for models whose calls are allowed, or `*`."""
     max_rounds: int | None
@@ -106,16 +104,14 @@ class HeadlessTurn:
 
     async def _model(self) -> str:
         listed = await self.calls.call("model.list", {})
-        names = [one["name"] for one in listed["models"]]
-        agents = [one["name"] for one in (await self.calls.call("agent.list", {}))["agents"]]
-        for what, chosen, known in (("agent", self.agent, agents), ("model", self.model, names)):
-            if chosen is not None and chosen not in known:
-                there_are = join_names(known) or "none"
-                said = f"there is no {what} {quote(chosen)}; there are: {there_are}"
-                raise click.UsageError(said)
-        mentioned = (one for one in mentions(self.text) if one in (*names, *agents))
+        agents = (await self.calls.call("agent.list", {}))["agents"]
+        known = [one["name"] for one in (*listed["models"], *agents)]
+        if self.model is not None and self.model not in known:
+            said = f"there is no model or agent {quote(self.model)}"
+            raise click.UsageError(f"{said}; there are: {join_names(known) or 'none'}")
+        mentioned = (one for one in mentions(self.text) if one in known)
         default = next((one["name"] for one in listed["models"] if one["default"]), None)
-        answering = self.agent or self.model or next(mentioned, default)
+        answering = self.model or next(mentioned, default)
         if answering is None:
             raise AntiphonError(ErrorCode.INVALID_PARAMS, listed["advice"])
         return str(answering)
@@ -141,7 +137,7 @@ class HeadlessTurn:
         return False
 
     async def _submit(self, model: str, context_id: str) -> None:
-        is_addressed = (self.agent or self.model) is None or model in mentions(self.text)
+        is_addressed = self.model is None or model in mentions(self.text)
         text = self.text if is_addressed else f"@{model} {self.text}"
         metadata = {MAX_ROUNDS: self.max_rounds} if self.max_rounds is not None else {}
         message = {"role": "user", "kind": "text", "status": "done", "content": text}

@@ -208,8 +208,7 @@ def _model_rows(
     for row, model in zip(rows, ({"name": ""}, *listed["models"], *listed["agents"]), strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         if "command" in model:
-            place = " (found on PATH)" if model["found"] else ""
-            yield f"    runs {shlex.join(model['command'])}{place}"
+            yield f"    runs {shlex.join(model['command'])}"
         if "base_url" in model:
             yield f"    at {model['base_url']}"
         if model.get("tools"):

@@ -46,7 +46,7 @@ from antiphon.render.text_lines import (
 from antiphon.render.view import CellView, drift_label, end_label, end_note, status_label
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.types.block_metadata import AGENT_CALL, FILE_REFERENCE
+from antiphon_kernel.types.block_metadata import FILE_REFERENCE, agent_call
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
 from antiphon_kernel.types.quoting import count_of
 
@@ -54,15 +54,9 @@ SHOWN_LINES: Final = 200
 """Lines of one difference that are drawn; the call's input has all of it."""
 
 _GAP: Final = 2
-_DIFF_INDENT: Final = "  "
+_INDENT: Final = "  "
 _NARROWEST_COMMAND: Final = 16
 """Columns that a command needs beside the status; with fewer the status goes below it."""
-
-
-def agent_call(view: CellView) -> Mapping[str, Any]:
-    """Return what an agent says of a call of its own."""
-    said = view.header.metadata.get(AGENT_CALL)
-    return said if isinstance(said, dict) else {}
 
 
 def command_of(view: CellView) -> str:
@@ -71,7 +65,7 @@ def command_of(view: CellView) -> str:
     While people decide about it, that is always its input: nobody can change that. What an agent
     calls its call stands before it, or in its place.
     """
-    title = agent_call(view).get("title") or ""
+    title = agent_call(view.header).get("title") or ""
     if title and not view.text:
         said = view.header.input if view.question else None
         return f"{title}\n{said}" if said else str(title)
@@ -93,13 +87,15 @@ def call_sign(view: CellView) -> str:
     name = view.header.tool_name
     if not name or view.header.tool_kind == ToolKind.SHELL:
         return "$ "
-    return f"▪ {sanitize_for_display(str(agent_call(view).get('kind') or name))} "
+    return f"▪ {sanitize_for_display(str(agent_call(view.header).get('kind') or name))} "
 
 
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
-    """Draw the call; folded, its first line only."""
+    """Draw the call; folded, its first line only. A long name has a row of its own."""
     prompt = WrapPiece(call_sign(view), theme.tool_prompt)
-    indent = cell_len(prompt.text)
+    sign, indent = [prompt], cell_len(prompt.text)
+    if is_long := indent > width // 2:
+        indent = cell_len(_INDENT)
     label = [WrapPiece(*part) for part in status_label(view, theme) if part[0]]
     label_width = sum(cell_len(piece.text) for piece in label)
     room = width - indent
@@ -107,13 +103,17 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
     if diff := difference_of(view):
-        indent = cell_len(_DIFF_INDENT)
-        rows = _diff_rows(diff, view, width - indent, first_room, theme)
+        indent = cell_len(_INDENT)
+        rows = _diff_rows(diff, view, width - indent, room if is_long else first_room, theme)
     else:
-        rows = _command_rows(view, room, first_room, theme)
+        rows = _command_rows(view, room, room if is_long else first_room, theme)
+    if is_long:
+        sign = clipped(sign, indent + first_room, theme.dim)
+        if any(piece.text for row in rows for piece in row):
+            rows.insert(0, [])
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
-        pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
+        pieces = [*([WrapPiece(" " * indent, prompt.style)] if number else sign), *row]
         if number == 0 and is_beside:
             used = sum(cell_len(piece.text) for piece in pieces)
             pieces.append(WrapPiece(" " * (width - used - label_width), theme.dim))

@@ -172,7 +172,8 @@ def server_question(asked: Mapping[str, Any], *, may_decide: bool, before: str =
     question = displayable_in_a_row(f"{asked.get('server')} asks: {said}{form}")
     if not may_decide:
         return f"{question}  An owner answers."
-    keys = "<key:allow_once> answer · <key:allow_always> put aside · <key:deny> decline"
+    answers = ("<key:allow_once> answer", "<key:allow_always> put aside", "<key:deny> decline")
+    keys = " · ".join(one.replace(" ", "\N{NO-BREAK SPACE}") for one in answers)
     return f"{question}  {before}{keys}"
 
 

@@ -431,10 +431,8 @@ def first_page_content(
     if may_write:
         does = "runs a command, as in !ls; / lists commands"
         shown.append(("!", does) if user.works_on_host else ("/", "lists commands"))
-    answers, agents = (
-        [models.nobody] if models.is_known else [],
-        [one.name for one in models.agents],
-    )
+    answers = [models.nobody] if models.is_known else []
+    agents = [one.name for one in models.agents]
     if not may_write:
         answers = ["Nothing has been written here yet."]
     elif models.here.default is not None:

@@ -11,7 +11,7 @@ from antiphon.actions import Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.widgets.block_list import CellChange
-from antiphon_kernel.types.block_metadata import AGENT_CALL
+from antiphon_kernel.types.block_metadata import agent_call
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
@@ -202,16 +202,16 @@ class Following(Controller):
 
         A call that people are asked about is read here.
         """
-        places = header.metadata.get(AGENT_CALL, {}).get("locations")
-        place = None
-        if places and not header.is_undecided:
-            place = places[-1]["path"], places[-1].get("line")
-            if place != self._been:
-                self._scope.files.open(*place)
-        elif self._been and not self._scope.frame.is_beside:
-            if self._cells.app.screen is not self._cells.screen:
-                self._scope.files.pages.come()
-        self._been = place
+        been, self._been = self._been, None
+        match agent_call(header).get("locations"):
+            case [*_, {"path": str(path), **rest}] if not header.is_undecided:
+                line = rest.get("line")
+                self._been = path, line if isinstance(line, int) else None
+                if self._been != been:
+                    self._scope.files.open(*self._been)
+            case _ if been and not self._scope.frame.is_beside:
+                if self._cells.app.screen is not self._cells.screen:
+                    self._scope.files.pages.come()
 
     # Pointing and gathering
 

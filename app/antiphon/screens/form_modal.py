@@ -54,21 +54,15 @@ class FormModal(HintingModal[bool]):
     @work(exclusive=True, exit_on_error=False)
     async def action_send(self) -> None:
         found = {name: _value(*one) for name, one in self._fields.items()}
-        content = {name: value for name, value in found.items() if value is not None}
-        missing = [
-            _title(field)
-            for name, (field, _) in self._fields.items()
-            if field.get("required") and name not in content
-        ]
-        if missing:
-            self.hint(f"Still to be filled in: {', '.join(missing)}.")
-        elif await self._answer(content):
+        # The kernel says what is missing or wrong.
+        if await self._answer({name: one for name, one in found.items() if one is not None}):
             self.dismiss(True)
 
 
 def _title(field: Mapping[str, Any]) -> str:
     words = [str(field["title"]) + ("" if field.get("required") else " (if you like)")]
-    words += [str(field[key]) for key in ("description",) if key in field]
+    if "description" in field:
+        words.append(str(field["description"]))
     if field["type"] == "array":
         words.append(f"any of {', '.join(value for value, _ in field.get('options', ()))}")
     return displayable_in_a_row(" · ".join(words))
@@ -100,5 +94,5 @@ def _value(field: Mapping[str, Any], widget: Widget) -> object:
         try:
             return int(text) if field["type"] == "integer" else float(text)
         except ValueError:
-            return text  # the kernel says what is wrong with it
+            return text
     return text or None

@@ -67,7 +67,7 @@ class AgentHere(NamedTuple):
         mode, choices = "", {}
         for option in told["options"]:
             for value, name in _values(option):
-                title = displayable_in_a_row(f"{told['name']}: {option['name']} {name}")
+                title = displayable_in_a_row(f"{told['name']}: set {option['name']} to {name}")
                 if value != option["currentValue"]:
                     choices[title] = {"agent": told["name"], "option": option["id"], "value": value}
                 elif option.get("category") == "mode":

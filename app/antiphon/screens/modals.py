@@ -103,8 +103,8 @@ class HintingModal(ModalScreen[Result], DismissOnceMixin[Result], ReportsFailedT
         if isinstance(self.says, _ModalHint):
             yield self.says
 
-    def hint(self, text: str) -> None:
-        self.says.show_hint(text)
+    def hint(self, text: str, *, weighty: bool = False) -> None:
+        self.says.show_hint(text, weighty=weighty)
 
     @on(events.Key)
     def _hint_at_unbound(self, event: events.Key) -> None:
@@ -197,7 +197,7 @@ class _QuestionLines(KeyLines):
         self._hints = hints
         self._hint = ""
 
-    def show_hint(self, text: str) -> None:
+    def show_hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the question from now on."""
         self._hints.add(text)
         self._hint = text

@@ -10,6 +10,7 @@ from antiphon.actions import Mode
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import LONGEST_REASON, REASON_ASKED, ConfirmModal, LineModal
+from antiphon.session import Hint, KernelCalls
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.block_metadata import CHOICES, open_question
 from antiphon_kernel.types.records import BlockHeader
@@ -131,9 +132,12 @@ class Questions(Controller):
     async def _answer(self, block: str, asked: Mapping[str, Any], decision: str) -> bool:
         """Answer what a server asks, by a form or at once; whether that was done."""
 
-        async def tell(action: str, content: Mapping[str, Any] | None = None) -> bool:
+        async def tell(
+            action: str, content: Mapping[str, Any] | None = None, hint: Hint = self._hint
+        ) -> bool:
             said = {"block_id": block, "action": action, "content": content or {}}
-            return await self._scope.call("elicitation.answer", said, "Not answered") is not None
+            kernel = KernelCalls(self._scope.session, hint)
+            return await kernel.call("elicitation.answer", said, "Not answered") is not None
 
         if decision != "once":
             return await tell("decline" if decision == "no" else "cancel")
@@ -143,7 +147,7 @@ class Questions(Controller):
             return bool(said_yes) and await tell("accept")
         from antiphon.screens.form_modal import FormModal
 
-        form = FormModal(asked, partial(tell, "accept"))
+        form = FormModal(asked, lambda content: tell("accept", content, form.hint))
         is_sent = await self._cells.app.push_screen_wait(form)
         return bool(is_sent)
 

@@ -14,6 +14,7 @@ import hmac
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -124,6 +125,14 @@ class Members:
                 await self.give_role(known, role or AccessRole.of_kind(known.kind))
             return known
         return await run_uninterrupted(self._made(username, kind, role or AccessRole.of_kind(kind)))
+
+    async def principal_of_kind(self, name: str, kind: PrincipalKind) -> Principal:
+        """Return the principal of a program; it gets a number if somebody else has the name."""
+        numbers = count(2)
+        principal = await self.principal(name, kind)
+        while principal.kind is not kind:
+            principal = await self.principal(f"{name}-{next(numbers)}", kind)
+        return principal
 
     async def author(self, username: str, kind: PrincipalKind) -> Principal:
         """The principal of this name; whom nobody knows yet is known as an author only.

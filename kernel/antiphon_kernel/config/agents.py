@@ -22,8 +22,6 @@ class AgentConfig:
     """Variables that its process gets beside the kernel's own; they may hold keys."""
     cwd: str | None = None
     """Absolute path of the folder that it is started in; the project if None."""
-    is_found: bool = False
-    """It is a known one that was found on PATH."""
 
 
 KNOWN_AGENTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -50,5 +48,5 @@ def find_agents(project: Path, variables: Mapping[str, str]) -> Iterator[AgentCo
                 for one in (os.path.realpath(folder), os.path.realpath(found))
             )
             if found is not None and not inside:
-                yield AgentConfig(name, (found, *arguments), is_found=True)
+                yield AgentConfig(name, (found, *arguments))
                 break

@@ -229,12 +229,11 @@ class OpenFile:
         return decode(data, self.format.encoding) if isinstance(decoded, Binary) else decoded
 
     async def _merge(self, digest: Digest, disk: Decoded) -> None:
-        actor, operation, older = self.disk, FROM_DISK, None
+        announced: AnnouncedWrite | None = None
         if self.announced is not None and self.announced.new == disk.text:
-            actor, operation, older = self.announced.actor, "edit", self.announced.old
-            self.announced = None
+            announced, self.announced = self.announced, None
         for attempt in range(_TRIES):
-            now, base = self.now(), older if older is not None else await self.base()
+            now, base = self.now(), announced.old if announced else await self.base()
             if now.text in (base, disk.text):
                 merged = Merged(disk.text)
             elif attempt < _TRIES - 1:
@@ -243,8 +242,8 @@ class OpenFile:
                 merged = merge_texts(base, now.text, disk.text)
             if self.now() != now:
                 continue
-            if merged.conflicts and older is not None:
-                actor, operation, older = self.disk, FROM_DISK, None
+            if merged.conflicts and announced:
+                announced = None
                 continue
             if merged.conflicts:
                 theirs = _compressed(disk.text)
@@ -259,6 +258,9 @@ class OpenFile:
                 )
             else:
                 row = replace(_settled(self.row, digest), format=as_json(disk.format))
+                actor, operation = (
+                    (announced.actor, "edit") if announced else (self.disk, FROM_DISK)
+                )
                 await self._apply(actor, operation, now, merged.text, disk.text, row)
             return
 

@@ -33,13 +33,16 @@ from mcp_types import (
 from antiphon_kernel.mcp_servers.elicitation import Elicitation, ElicitationAnswer
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
-from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, ErrorLog, stdio_streams
+from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, stdio_streams
+from antiphon_kernel.shell import ErrorLog
 
 Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 """Asks people on behalf of a call."""
 
 _LISTEN_AGAIN: Final = 5.0
 """Seconds until it is listened to again."""
+_LONGEST_QUESTION: Final = 100_000
+"""Bytes of a question that people are asked: its schema is checked while others wait."""
 _PAGES: Final = 50
 """Pages of a list of tools that are asked for."""
 
@@ -138,7 +141,7 @@ class Connection:
         self, context: ClientRequestContext, params: ElicitRequestParams
     ) -> ElicitResult | ErrorData:
         ask = _asking.get() or (self._running[-1] if self._running else None)
-        if ask is None:
+        if ask is None or len(params.model_dump_json()) > _LONGEST_QUESTION:
             return ElicitResult(action="cancel")
         answer = await ask(self._asked(params))
         return ElicitResult(action=answer.action, content=answer.content)

@@ -19,6 +19,7 @@ from antiphon_kernel.mcp_servers.server_tools import (
     read_tool,
     with_own_names,
 )
+from antiphon_kernel.shell import ErrorLog
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
@@ -156,7 +157,6 @@ class McpServer:
             for module in ("antiphon_kernel.mcp_servers.connection", "jsonschema.validators"):
                 await asyncio.to_thread(importlib.import_module, module)
             from antiphon_kernel.mcp_servers.connection import Connection
-            from antiphon_kernel.mcp_servers.stdio import ErrorLog
 
             log = ErrorLog(self.log)
             opening = Connection(self.config, self.project, self._stop, self._mark_old).open(log)

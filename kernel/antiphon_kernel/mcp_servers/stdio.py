@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -17,41 +16,17 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
-from antiphon_kernel.shell import run_service
+from antiphon_kernel.shell import ErrorLog, run_service
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of one message; a server that sends a longer one is ended."""
 
 _CHUNK: Final = 65_536
-_LOG_BYTES: Final = 1_000_000
-"""Bytes of standard error that are kept of one process."""
 _LAST_WORDS: Final = 0.5
 """Seconds in which the end of standard error is waited for."""
 _AT_ONCE: Final = 100
 _PAUSE: Final = 0.02
 """Seconds of pause after so many messages: a flood is not read faster than this."""
-
-
-class ErrorLog:
-    """The standard error of a server's process: a file, and its last lines."""
-
-    def __init__(self, path: Path) -> None:
-        """Begin the file anew."""
-        self._file = path.open("wb", buffering=0)
-        path.chmod(0o600)
-        self.last: deque[str] = deque(maxlen=5)
-        self.is_read = asyncio.Event()
-
-    async def read(self, source: asyncio.StreamReader) -> None:
-        """Take in everything, and keep the beginning of it in the file."""
-        left, rest = _LOG_BYTES, b""
-        with self._file:
-            while data := await source.read(_CHUNK):
-                self._file.write(data[:left])
-                left = max(0, left - len(data))
-                *lines, rest = (rest + data)[-_CHUNK:].split(b"\n")
-                self.last.extend(one.decode("utf-8", "replace")[:500] for one in lines if one)
-        self.is_read.set()
 
 
 @asynccontextmanager

@@ -76,10 +76,8 @@ class ServerLimits:
     """Updates in one broadcast."""
     stalled: float = 60.0
     """A connection that has read nothing for so long is cut off."""
-    mcp_idle: float = 60.0
-    """A program that speaks MCP, and has no stream open, is not present any more after so long."""
-    mcp_session: float = 1_800.0
-    """A session of MCP that has been idle for so long is ended."""
+    mcp_idle: float = 300.0
+    """A program that has asked for nothing over MCP for so long is not present any more."""
     heartbeat: float = 12.0
     """Pause between two signs of life; Yjs clients drop a connection that is silent for 30."""
 

@@ -243,8 +243,8 @@ class SpliceParams(Params):
     """A change by position. Offsets count code points."""
 
     block_id: str
-    offset: int = Field(ge=0)
-    """Code points before the place."""
+    offset: int | None = Field(default=None, ge=0)
+    """Code points before the place; the end if absent."""
     delete_count: int = Field(default=0, ge=0)
     """Code points that go."""
     insert: str = ""
@@ -286,7 +286,7 @@ async def current_offset(
     context: Context,
     block: str,
     section: str | None,
-    offset: int,
+    offset: int | None,
     deleted: int,
     base_version: int | None,
     means: str = "The splice deletes",
@@ -303,6 +303,7 @@ async def current_offset(
     carried = await _map_to_current(context, block, section, base_version)
     now, version = context.document.text(block, section), context.blocks.version(block)
     length = len(carried.before) if carried is not None else len(now)
+    offset = length if offset is None else offset
     end = offset + deleted
     if end > length:
         raise invalid_params(

@@ -71,6 +71,12 @@ class ContextLayoutParams(ReadingParams):
     """Leave cache points where they are counted, also between a call and its results."""
     last: int | None = Field(default=None, ge=1)
     """Only so many items, the last ones; all if absent."""
+    start: int | None = Field(default=None, ge=0)
+    """Index of the first item, whatever `last` says."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only so many items at most."""
+    text_limit: int | None = Field(default=None, ge=1)
+    """Only so many code points of each text."""
     since: int | None = Field(default=None, ge=0)
     """A version of the context: say what has changed the beginning of the stream since."""
 
@@ -95,6 +101,8 @@ class LayoutEntry(Result):
     """Name of the block's author."""
     text: str
     """Text as it is read."""
+    truncated: bool | None = None
+    """Whether the text goes on behind `text_limit`; absent if it does not."""
     cache_points: list[str] = Field(default_factory=list)
     """Cache points at its end: `previous_turn`, `pre_tail`, `tail`."""
 
@@ -127,6 +135,8 @@ class ContextLayoutResult(Result):
     """In the order in which they are read."""
     count: int
     """How many there are in the whole stream."""
+    next: int | None = None
+    """With `limit`: the `start` of the items that follow; absent at the end."""
     tail: list[str]
     """The items behind them, which are never cached: the sources pool, and the announcement."""
     changed: PrefixChange | None = None
@@ -149,8 +159,11 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     model = _reading_model(call, now, params.model)
     reading = await _read(call, context, params, model, exact=params.exact)
     count = len(reading.items)
-    start = max(0, count - params.last) if params.last is not None else 0
-    entries = [_entry(call, reading, index) for index in range(start, count)]
+    start = params.start
+    if start is None:
+        start = max(0, count - params.last) if params.last is not None else 0
+    end = min(count, start + params.limit) if params.limit is not None else count
+    entries = [_entry(call, reading, index, params.text_limit) for index in range(start, end)]
     tail = reading.tail.texts
     size = sum(len(entry.text) for entry in entries) + sum(map(len, tail))
     what = f"The items have {size} code points"
@@ -165,13 +178,15 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
         model=model.name if model is not None else None,
         items=entries,
         count=count,
+        next=end if end < count else None,
         tail=list(tail),
         changed=changed,
     )
 
 
-def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
+def _entry(call: Call, reading: LayoutReading, index: int, limit: int | None) -> LayoutEntry:
     item, points = reading.items[index], reading.points
+    text = item_text(item, reading.reader)
     return LayoutEntry(
         index=index,
         type=item.type,
@@ -181,7 +196,8 @@ def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
         block_id=item.block.id,
         name=call.kernel.block_name(item.block.id),
         username=item.block.author.name,
-        text=item_text(item, reading.reader),
+        text=text[:limit],
+        truncated=True if limit is not None and len(text) > limit else None,
         cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],
     )
 

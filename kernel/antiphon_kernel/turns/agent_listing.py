@@ -9,7 +9,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.errors import invalid_params
-from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ class AgentInfo(Result):
     """Name that it writes under."""
     command: list[str] | None = None
     """Program and arguments; for owners."""
-    found: bool
-    """It is a known one that was found on PATH, and is not configured."""
     options: list[dict[str, Any]]
     """Objects like `SessionConfigOption` of ACP. `mode` has the modes of an agent that has no
     option for them."""
@@ -82,16 +80,11 @@ async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
     Only owners may: a mode can let it work without asking.
     """
     context = await call.context(params.context, is_partial=True)
-    agents = runner_of(call.kernel).agents
-    if params.agent not in agents:
-        raise invalid_params(
-            f"There is no agent {quote(params.agent)}; there are: {join_names(agents) or 'none'}.",
-            field="agent",
-        )
-    session = agents.find(context, params.agent)
+    session = runner_of(call.kernel).agents.find(context, params.agent)
     if session is None:
         raise invalid_params(
-            f"{params.agent} has had no turn here: it starts with the first message to it.",
+            f"No agent {quote(params.agent)} has had a turn here: agents start with the first"
+            " message to them, and agent.list names them.",
             field="agent",
         )
     if params.option == "mode" and all(one.id != "mode" for one in session.config_options):
@@ -108,7 +101,6 @@ async def _info(call: Call, context: Context, name: str) -> AgentInfo:
         name=name,
         username=(await runner.principal(name)).username,
         command=list(config.command) if call.role is AccessRole.OWNER else None,
-        found=config.is_found,
         options=_options(session) if session is not None else [],
         commands=[_said(one) for one in session.commands] if session is not None else [],
         usage=_said(session.usage) if session is not None and session.usage is not None else None,

@@ -85,6 +85,8 @@ class BlockWriter:
     def describe(self, block: str, *, text: str | None = None, **fields: Any) -> None:
         """Write header fields of a block; what is said of `metadata` is added to what is there.
 
+        Nothing is written if all of it is said already.
+
         Args:
             text: the text that the block has from now on; the same if absent.
 
@@ -94,13 +96,17 @@ class BlockWriter:
         context = self.context
         context.appends.flush(block)
         document = context.document
+        header = document.header(block)
         if "metadata" in fields:
-            fields["metadata"] = document.header(block).metadata | fields["metadata"]
+            fields["metadata"] = header.metadata | fields["metadata"]
+        fields = {name: one for name, one in fields.items() if getattr(header, name) != one}
         for name, value in fields.items():
             check_value(name, value, context.limits)
         if text is not None:
             text = replace_half_characters(text)
             reject_long_text(context.limits, len(text))
+        if not fields and text in (None, document.text(block)):
+            return
 
         def change() -> None:
             document.set_fields(block, **fields)

@@ -256,12 +256,9 @@ class PermissionDesk:
             return
         header = request.context.document.header(call)
         changes = (one.block for change in applied.changes for one in change.texts)
-        is_agents = request.choices is not None
-        is_changed = call in changes
-        if is_agents:
-            is_changed = is_changed and applied.actor.principal.id != request.model
-        is_over = Status(header.status).terminal if is_agents else header.status != Status.PENDING
-        if is_changed or header.excluded or is_over:
+        may_go_on = request.choices is not None and applied.actor.principal.id == request.model
+        is_changed = call in changes and not may_go_on
+        if is_changed or header.excluded or Status(header.status).terminal:
             self._withdraw(request)
             if not request.decided.done():
                 request.decided.set_result(_CHANGED)

@@ -122,7 +122,7 @@ class TurnRunner:
             seconds=models.config.context.max_turn_seconds,
             instructions=partial(read_project_instructions, kernel.project),
         )
-        self.agents = Agents(kernel, models.config.agents, self._settings)
+        self.agents = Agents(kernel, models.config.agents)
         """Those whose names are no models'."""
         self._closed = False
         self._answering: dict[str, AnsweringModel] = {}
@@ -204,7 +204,10 @@ class TurnRunner:
         model, prompt = work.model or "", work.prompt or ""
         try:
             if self.is_agent(model):
-                await self._play_agent(work, model, prompt, writer, presence, asker)
+                work.turn = agent_turn = AgentTurn(
+                    writer, presence, prompt, asker, self.permissions, self._settings
+                )
+                await self.agents.play(model, agent_turn)
                 return
             answering = await self.model(model)
             # A call that waits for a decision already is one of a tool that was there.
@@ -239,28 +242,6 @@ class TurnRunner:
             await report_failure(writer, prompt, said, kind)
         else:  # it has been made a viewer meanwhile
             await self._refuse(writer.context, prompt, writer.actor.principal, role)
-
-    async def _play_agent(
-        self,
-        work: Job,
-        name: str,
-        prompt: str,
-        writer: BlockWriter,
-        presence: WriterPresence,
-        asker: Asker,
-    ) -> None:
-        presence.write_in(None)
-        session = await self.agents.session(writer.context, name)
-        desk, read = self.permissions, session.files_read
-        turn = AgentTurn(writer, presence, prompt, asker, desk, self._settings, read=read)
-        work.turn = turn
-        try:
-            # Its process has the rights of the kernel's own user.
-            await asker.run(Permission.OWN, partial(session.play, turn))
-        except AskerDismissed as error:
-            said = f"this is a message of {error.asker}, and only an owner has agents work here"
-            doing = "Ended" if error.has_begun else "Not answered"
-            raise TurnFailed(f"{doing}: {said}: ask the owner to ask {name}.") from error
 
     async def model(self, name: str) -> AnsweringModel:
         """Return a model with what is learned about it; its library is imported if need be.
@@ -571,12 +552,9 @@ class TurnRunner:
     async def principal(self, model: str) -> Principal:
         """The principal that a model or agent writes as: never a person who has the same name."""
         kind = PrincipalKind.AGENT if self.is_agent(model) else PrincipalKind.MODEL
-        for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
-            principal = await self._kernel.principal(name, kind)
-            if principal.kind is kind:
-                self._names[principal.id] = model
-                return principal
-        raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
+        principal = await self._kernel.members.principal_of_kind(model, kind)
+        self._names[principal.id] = model
+        return principal
 
     def _submitted(self, sent: Submission | DeliveredDrift) -> None:
         for model in self._addressed(sent.context, sent.text):

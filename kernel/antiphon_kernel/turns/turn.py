@@ -98,8 +98,6 @@ class TurnSettings:
     """Seconds without a word of an agent that is starting after which it has failed."""
     agent_stop_seconds: float = 10.0
     """Seconds without a word of an agent that was stopped after which it is killed."""
-    agent_line_bytes: int = 16_000_000
-    """The longest line that an agent may send."""
     instructions: Callable[[], str] = lambda: ""
     """Returns the project's instructions."""
 

@@ -71,6 +71,12 @@ def is_asked(header: Mapping[str, Any]) -> bool:
     return is_open and header["status"] == Status.RUNNING
 
 
+def agent_call(header: BlockHeader) -> Mapping[str, Any]:
+    """Return what an agent says of a call of its own."""
+    said = header.metadata.get(AGENT_CALL)
+    return said if isinstance(said, dict) else {}
+
+
 def is_cut_out(header: BlockHeader) -> bool:
     """Return whether a block is cut out."""
     return header.excluded and header.metadata.get(CUT_OUT) is True

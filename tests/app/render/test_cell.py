@@ -117,6 +117,24 @@ def test_call_that_waits_shows_what_would_run_and_asks_below() -> None:
     assert " ".join(" ".join(shown[2:]).split()) == " ".join(question.split())
 
 
+def test_call_of_a_tool_with_a_long_name_is_read_in_a_narrow_window() -> None:
+    question = permission_question("you", is_own=True, may_decide=True)
+    asked: dict[str, Any] = {"status": "pending", "permission": "asked", "question": question}
+    call = {"tool_name": "everything__trigger-elicitation-request", "tool_kind": "mcp", **asked}
+    sign = "▪ everything__trigger-elicitati…  ? asks"
+    assert lines("tool_call", "", **call) == [
+        sign,
+        "  Run this with your rights?",
+        "  <key:allow_once> once ·",
+        "  <key:allow_always> always · <key:deny>",
+        "  no",
+    ]
+    shown = lines("tool_call", "", input='{"path": "a"}', **call)
+    assert shown[:2] == [sign, '  path="a"']
+    cell = render_cell(view("tool_call", "as written", **call), 40, THEME)
+    assert {cell.place_of(offset)[0] for offset in range(10)} == {1}
+
+
 @pytest.mark.parametrize(
     "fields", [{"status": "running"}, {"status": "error"}, {"exit_code": 3}, {"is_error": True}]
 )

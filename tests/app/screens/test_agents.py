@@ -143,8 +143,8 @@ async def test_agent_offers_asks_works_and_is_followed_into_a_file(
         await there.type("rev")
         await there.press("tab")
         assert there.message == "@bot /review "
-        await there.palette("bot: mode Plan")
+        await there.palette("bot: set mode to Plan")
         await until(lambda: "Plan · 12k/200k · $0.50 · live" in there.lines[0], "the mode")
-        await there.palette("bot: Thinking much")
+        await there.palette("bot: set Thinking to much")
         sent = tmp_path / "received.jsonl"
         await until(lambda: '"configId":"depth","value":"high"' in sent.read_text(), "it is told")

@@ -56,12 +56,12 @@ async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
         await there.sees(asked.split(" (")[0])
         await there.press("escape", mode=Mode.NAVIGATE)
         await until(lambda: there.screen.situation.asks, "the call is chosen")
-        await there.sees("o answer · O put aside · n decline")
+        await there.sees("o\xa0answer · O\xa0put\xa0aside · n\xa0decline")
         clock.ms += round(1_000 * READ_SECONDS)
         await there.press("o")
         await there.sees("Your name")
         await there.press("ctrl+s")
-        await there.sees("Still to be filled in: Your name.")
+        await there.sees("'name' is a required")
         await there.press(*"amy", "tab", "tab", "enter", "down", "enter", "ctrl+s")
         assert await answer == ElicitationAnswer(
             "accept", {"name": "amy", "count": 3, "colour": "red"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -154,3 +155,25 @@ async def test_writes_nothing_where_the_policy_denies_it(open_turn: OpenTurn) ->
         await write_file(denied.turn, path, "changed")
     assert Path(path).read_text() == TEXT
     assert denied.stage.results()[0].startswith("Not run: The policy")
+
+
+async def test_file_that_has_become_another_one_is_not_written(open_turn: OpenTurn) -> None:
+    asking = await open_turn()
+    path, other = Path(asking.put("a.txt")), asking.project.parent / "other"
+    other.write_text(TEXT)
+    inside = Path(asking.put("b.txt"))
+    changes: tuple[tuple[Callable[[], None], str], ...] = (
+        (lambda: os.link(other, path), "hard link"),
+        (lambda: path.symlink_to(inside), "another file"),
+    )
+    for become, said in changes:
+        task, block = await asking.asked(write_file(asking.turn, str(path), "changed"))
+        path.unlink()
+        become()
+        await asking.decide(block, "once")
+        with pytest.raises(AntiphonError, match=said):
+            await task
+        path.unlink()
+        asking.put("a.txt")
+    assert (other.read_text(), inside.read_text()) == (TEXT, TEXT)
+    assert not [one for one in asking.stage.unfinished() if one.id != asking.turn.prompt]

@@ -19,7 +19,6 @@ from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents import questions
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import write_file
-from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.agents.updates import TurnUpdates
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
@@ -49,7 +48,7 @@ def answer(outcome: Any) -> str:
 
 async def ask(turn: AgentTurn, call: ToolCallUpdate, options: Sequence[PermissionOption]) -> Any:
     """Let an agent ask about a call, as its connection does."""
-    await TurnUpdates(turn, AgentTerminals(turn)).take(call)
+    await TurnUpdates(turn).take(call)
     return await questions.ask(turn, call, options)
 
 
@@ -165,6 +164,20 @@ async def test_what_a_person_has_allowed_is_not_asked_about_again_by_the_write(
     task.cancel()
 
 
+async def test_a_call_that_the_agent_changes_while_it_asks_allows_nothing_more(
+    open_turn: OpenTurn,
+) -> None:
+    played = await open_turn()
+    for call in (
+        question("execute", raw_input={"command": "rm -r src"}),
+        question("edit", played.put("a.txt")),
+    ):
+        task, block = await played.asked(ask(played.turn, call, OPTIONS))
+        played.turn.writer.describe(block.id, text=f"ls {call.kind}")
+        await played.decide(block, "once")
+        assert (answer(await task), played.turn.permitted) == ("id-allow_once", set())
+
+
 async def test_a_call_that_somebody_else_changes_is_not_what_was_asked(open_turn: OpenTurn) -> None:
     played = await open_turn()
     task, block = await played.asked(ask(played.turn, question("edit"), OPTIONS))
@@ -183,19 +196,22 @@ async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: Op
     await refused(played.decide(block, "once"), "the turn has ended")
 
 
+@pytest.mark.parametrize("was_open", [True, False])
 @pytest.mark.parametrize("itself", [True, False])
 async def test_change_that_was_shown_keeps_what_people_have_saved_since(
-    itself: bool, open_turn: OpenTurn
+    itself: bool, was_open: bool, open_turn: OpenTurn
 ) -> None:
     played = await open_turn()
     path = played.put("a.txt")
     files = played.stage.kernel.files
-    file = await files.open("a.txt")
+    if was_open:
+        await files.open("a.txt")
     new = TEXT.replace("four", "4")
     shown = FileEditToolCallContent(type="diff", path=path, old_text=TEXT, new_text=new)
     call = question("edit", path, content=[shown])
     task, block = await played.asked(ask(played.turn, call, OPTIONS))
     await played.type("a.txt", "two", "zwei")
+    file = await files.open("a.txt")
     await file.save()
     await played.decide(block, "once")
     await task

@@ -7,13 +7,23 @@ import os
 from collections.abc import AsyncIterator
 
 import pytest
+from acp.schema import EnvVariable
 
 from antiphon_kernel.providers import PermissionPolicy
-from antiphon_kernel.turns.agents.terminals import AgentTerminals, TerminalOutput
+from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.agents.conftest import DirectTurn, OpenTurn
 from tests.waiting import until
+
+
+def told(terminals: AgentTerminals, terminal: str) -> tuple[str, bool, int | str | None]:
+    """Return the output, whether it is cut, and how the command has ended."""
+    said = terminals.output(terminal)
+    status = said.exit_status
+    assert status is not None
+    return said.output, said.truncated, status.exit_code if status.signal is None else status.signal
+
 
 FREE = PermissionPolicy.parse({"shell": "allow"})
 
@@ -31,13 +41,15 @@ async def test_runs_a_command_as_a_cell_with_its_output_and_exit_code(
 ) -> None:
     played, terminals = free
     terminal = await terminals.create("printf", ["%s, %s\n", "it's", "done"])
-    assert await terminals.wait(terminal) == TerminalOutput("it's, done\n", False, 0)
-    call = played.header(terminals.block(terminal))
+    await terminals.wait(terminal)
+    assert told(terminals, terminal) == ("it's, done\n", False, 0)
+    call = played.header(terminal)
     assert (call.status, call.tool_name, call.exit_code) == ("done", "shell", 0)
     assert played.stage.text(call) == "printf '%s, %s\n' 'it'\"'\"'s' done"
     assert played.stage.results() == ["it's, done\n"]
     failing = await terminals.create("echo no; exit 3")
-    assert await terminals.wait(failing) == TerminalOutput("no\n", False, 3)
+    await terminals.wait(failing)
+    assert told(terminals, failing) == ("no\n", False, 3)
 
 
 async def test_variables_and_folder_stand_in_the_line(
@@ -46,13 +58,16 @@ async def test_variables_and_folder_stand_in_the_line(
     played, terminals = free
     folder = played.project / "sub folder"
     folder.mkdir()
-    terminal = await terminals.create("pwd; echo $A", env={"A": "x y"}, cwd=str(folder))
-    assert (await terminals.wait(terminal)).output == f"{folder}\nx y\n"
+    terminal = await terminals.create(
+        "pwd; echo $A", env=[EnvVariable(name="A", value="x y")], cwd=str(folder)
+    )
+    await terminals.wait(terminal)
+    assert terminals.output(terminal).output == f"{folder}\nx y\n"
     shown = f"export 'A=x y'; cd '{folder}' && pwd; echo $A"
-    assert played.stage.text(terminals.block(terminal)) == shown
+    assert played.stage.text(terminal) == shown
     at_root = await terminals.create("pwd", cwd=str(played.project))
     await terminals.wait(at_root)
-    assert played.stage.text(terminals.block(at_root)) == "pwd"
+    assert played.stage.text(at_root) == "pwd"
 
 
 async def test_keeps_the_end_of_a_long_output_in_whole_characters(
@@ -60,7 +75,8 @@ async def test_keeps_the_end_of_a_long_output_in_whole_characters(
 ) -> None:
     _, terminals = free
     terminal = await terminals.create("printf 'abcäöü'", output_byte_limit=5)
-    assert await terminals.wait(terminal) == TerminalOutput("öü", True, 0)
+    await terminals.wait(terminal)
+    assert told(terminals, terminal) == ("öü", True, 0)
 
 
 async def test_kill_ends_the_processes_and_keeps_the_output_until_release(
@@ -73,19 +89,17 @@ async def test_kill_ends_the_processes_and_keeps_the_output_until_release(
     waiting = asyncio.create_task(terminals.wait(terminal))
     await terminals.kill(terminal)
     assert (await waiting).signal == "SIGTERM"
-    assert terminals.output(terminal) == TerminalOutput(
-        *(f"{process}\nEnded by bot.", False, None, "SIGTERM")
-    )
+    shown = f"{process}\nEnded by bot."
+    assert told(terminals, terminal) == (shown, False, "SIGTERM")
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
-    call = played.header(terminals.block(terminal))
+    call = played.header(terminal)
     assert (call.status, call.stop_reason) == ("error", "interrupted")
     assert played.stage.results() == [f"{process}\nEnded by bot."]
     await terminals.kill(terminal)
     await terminals.release(terminal)
-    for look in (terminals.output, terminals.block):
-        with pytest.raises(AntiphonError, match="was released"):
-            look(terminal)
+    with pytest.raises(AntiphonError, match="was released"):
+        terminals.output(terminal)
 
 
 async def test_closing_ends_what_runs_and_what_has_hardly_begun(
@@ -112,7 +126,8 @@ async def test_asks_for_a_command_that_nobody_has_allowed(open_turn: OpenTurn) -
     await terminals.wait(await terminals.create("touch", ["ran"], cwd=str(asking.project)))
     assert (asking.project / "ran").exists()
     # Allowed as it was, and not with other variables.
-    task, block = await asking.asked(terminals.create("touch ran", env={"PATH": "/tmp"}))
+    path = [EnvVariable(name="PATH", value="/tmp")]
+    task, block = await asking.asked(terminals.create("touch ran", env=path))
     await asking.decide(block, "no")
     with pytest.raises(AntiphonError):
         await task
@@ -124,5 +139,18 @@ async def test_ends_a_command_that_takes_too_long(open_turn: OpenTurn) -> None:
     terminals = AgentTerminals(turn.turn)
     terminal = await terminals.create("sleep 600")
     assert (await terminals.wait(terminal)).signal == "SIGTERM"
-    assert turn.header(terminals.block(terminal)).stop_reason == "time_limit"
+    assert turn.header(terminal).stop_reason == "time_limit"
     await terminals.close()
+
+
+async def test_commands_are_ended_together(free: tuple[DirectTurn, AgentTerminals]) -> None:
+    played, terminals = free
+    waits = "touch {0}; until [ -e {1} ]; do sleep 0.05; done; touch {0}-met; exit"
+    made: list[str] = []
+    for names in (("a", "b"), ("b", "a")):
+        trap = waits.format(*names)
+        command = f"trap '{trap}' TERM; echo on; while :; do sleep 0.05; done"
+        made.append(await terminals.create(command))
+    await until(lambda: all(terminals.output(one).output for one in made))
+    await terminals.close()
+    assert {one.name for one in played.project.glob("*-met")} == {"a-met", "b-met"}

@@ -109,7 +109,7 @@ def test_finds_known_agents_on_path_but_none_that_came_with_the_project(
     monkeypatch.chdir(project)
     path = os.pathsep.join(["bin", "", str(project / "bin"), str(linked), str(there)])
     config = files.read(variables={**KEYS, "PATH": path})
-    assert config.agents == (AgentConfig("opencode", (str(found), "acp"), is_found=True),)
+    assert config.agents == (AgentConfig("opencode", (str(found), "acp")),)
     mine = files.read("[agents.opencode]\ncommand = ['mine']", variables={"PATH": path})
     assert mine.agents == (AgentConfig("opencode", ("mine",)),)
     named = files.read("[agents.claude]\ncommand = ['mine']", variables={**KEYS, "PATH": path})

@@ -190,6 +190,13 @@ async def test_question_is_declined_after_any_time(
     assert json.loads(stage.results()[-1]) == {"action": "decline"}
 
 
+@shared
+async def test_question_that_is_too_large_is_not_asked(stage: ServedStage) -> None:
+    await stage.begin("bad__ask_much")
+    await stage.runner.wait_idle()
+    assert json.loads(stage.results()[-1]) == {"action": "cancel"}
+
+
 @pytest.mark.parametrize("by", ["stop key", "server"])
 @shared
 async def test_question_is_withdrawn(stage: ServedStage, by: str) -> None:

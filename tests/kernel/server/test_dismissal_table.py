@@ -433,7 +433,7 @@ MCP_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "read_block": ("block.read", {}),
     "search": ("kernel.search", {}),
     "write_message": ("block.create", {"context": "default", "content": LATE}),
-    "append": ("block.append", {"block_id": "x", "text": LATE}),
+    "append": ("block.splice", {"insert": LATE}),
     "edit": ("block.edit", {"base_version": 1}),
     "apply_patch": ("block.apply_patch", {}),
     "blame": ("block.blame", {}),

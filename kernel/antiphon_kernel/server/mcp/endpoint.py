@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.mcp.clients import SESSION_HEADER, VISIT, McpClients
+from antiphon_kernel.server.mcp.clients import McpClients
 from antiphon_kernel.server.rpc import refusal
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -32,8 +30,6 @@ _SERVICE: Final = "antiphon_kernel.server.mcp.service"
 _INVALID_REQUEST: Final = -32600
 _INSTALL: Final = "pip install 'antiphon[agents]'"
 
-_logger: Final = logging.getLogger("antiphon.mcp")
-
 
 class McpEndpoint:
     """Requests of both eras of MCP: with sessions (2025-11-25) and without (2026-07-28)."""
@@ -42,7 +38,7 @@ class McpEndpoint:
     """Maker of the server; the tools and resources of the kernel if None."""
 
     def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
-        self.clients = McpClients(kernel, limits)
+        self._clients = McpClients(kernel, limits.mcp_idle)
         self._kernel = kernel
         self._access = access
         self._limits = limits
@@ -52,20 +48,17 @@ class McpEndpoint:
         self._closing = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
         try:
             async with self._access.session(scope) as visit:
                 await self._access.before_call(visit)
                 service, manager = await self._start()
-                scope[VISIT], scope["user"] = visit, service.user_of(visit)
-                await self._serve(manager, request, receive, send)
+                scope[service.VISIT], scope["user"] = visit, service.user_of(visit)
+                await manager.handle_request(scope, receive, send)
                 return
         except AntiphonError as error:
             status, headers = refusal(error).status_code, {}
-            if isinstance(error.__cause__, ModuleNotFoundError):
-                status = 501
-            elif status == 401:
-                where = f"{request.base_url}{METADATA_PATH[1:]}{PATH}"
+            if status == 401:
+                where = f"{Request(scope).base_url}{METADATA_PATH[1:]}{PATH}"
                 headers["WWW-Authenticate"] = f'Bearer resource_metadata="{where}"'
             # As an answer of the protocol, whose message clients show.
             data = {"code": str(error.code)}
@@ -85,26 +78,10 @@ class McpEndpoint:
 
     async def stop(self) -> None:
         """End every session and stream."""
-        await self.clients.end()
+        await self._clients.stop()
         self._closing.set()
         if self._serving is not None:
             await self._serving
-
-    async def _serve(
-        self, manager: StreamableHTTPSessionManager, request: Request, receive: Receive, send: Send
-    ) -> None:
-        session, status = request.headers.get(SESSION_HEADER, ""), 0
-
-        async def watch(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        is_stream = request.method == "GET" and session
-        with self.clients.streaming(session) if is_stream else nullcontext():
-            await manager.handle_request(request.scope, receive, watch)
-        if request.method == "DELETE" and status == 200:
-            await self.clients.end(session)
 
     async def _start(self) -> tuple[ModuleType, StreamableHTTPSessionManager]:
         """Return what serves the sessions, begun when the first client comes.
@@ -116,26 +93,22 @@ class McpEndpoint:
             if self._service is None:
                 try:
                     # It takes a second or so, in which people go on typing.
-                    service, server = await asyncio.to_thread(self._make)
+                    self._service = await asyncio.to_thread(self._make)
                 except ModuleNotFoundError as error:
                     said = f"This kernel serves no MCP ({error}): run  {_INSTALL}  where it runs."
                     raise AntiphonError(ErrorCode.UNKNOWN_TOOL, said) from error
-                manager = service.SessionManager(server, self._limits)
                 started = asyncio.Event()
-                self._serving = asyncio.create_task(self._run(manager, started), name="MCP")
+                serving = self._run(self._service[1], started)
+                self._serving = asyncio.create_task(serving, name="MCP")
                 await started.wait()
-                self._service = service, manager
             return self._service
 
-    def _make(self) -> tuple[ModuleType, Server[Any]]:
+    def _make(self) -> tuple[ModuleType, StreamableHTTPSessionManager]:
         service = import_module(_SERVICE)
-        make = self.make_server or service.make_server
-        return service, make(self._kernel, self.clients)
+        server = (self.make_server or service.make_server)(self._kernel, self._clients)
+        return service, service.SessionManager(server, self._clients, self._limits)
 
     async def _run(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:
-        try:
-            async with manager.run():
-                started.set()
-                await self._closing.wait()
-        except Exception:
-            _logger.exception("the sessions of MCP have failed")
+        async with manager.run():
+            started.set()
+            await self._closing.wait()

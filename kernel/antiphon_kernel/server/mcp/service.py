@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -12,27 +14,34 @@ from mcp.server import Server
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
-from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.mcp.clients import SESSION_HEADER, McpClient, McpClients
-from antiphon_kernel.server.mcp.resource_feed import ResourceFeed
-from antiphon_kernel.server.mcp.tools import McpTools, explained
+from antiphon_kernel.server.mcp.clients import McpClient, McpClients
+from antiphon_kernel.server.mcp.tools import OFFERS, call_tool, explained, listed_tools
+from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import Actor
 
 _Context = ServerRequestContext[Any, Any]
 _Page = types.PaginatedRequestParams | None
 
 _SCHEME: Final = "antiphon://"
 _TEXT: Final = "text/markdown"
+
+_PAUSE_SECONDS: Final = 0.2
+"""A block that is being written is told of no more often than this."""
+
+VISIT: Final = "antiphon.visit"
+"""The key of the `AuthenticatedSession` of a request in its scope."""
 
 _INSTRUCTIONS: Final = (
     "antiphon is an editor in which people and models write in the same documents at the same time."
@@ -52,13 +61,11 @@ def user_of(visit: AuthenticatedSession) -> AuthenticatedUser:
 class SessionManager(StreamableHTTPSessionManager):
     """The sessions of all clients, so many of each guest."""
 
-    def __init__(self, server: Server[Any], limits: ServerLimits) -> None:
+    def __init__(self, server: Server[Any], clients: McpClients, limits: ServerLimits) -> None:
         super().__init__(
-            server,
-            session_idle_timeout=limits.mcp_session,
-            max_request_body_size=limits.request,
-            max_sessions=limits.connections,
+            server, max_request_body_size=limits.request, max_sessions=limits.connections
         )
+        self._clients = clients
         self._each = limits.connections_each
 
     def _admit_session(
@@ -67,6 +74,12 @@ class SessionManager(StreamableHTTPSessionManager):
         is_guest = requestor is not None and requestor["subject"] is not None
         held = sum(one == requestor for one in self._session_owners.values()) if is_guest else 0
         return super()._admit_session(requestor) if held < self._each else None
+
+    async def _discard_session(
+        self, session_id: str, transport: StreamableHTTPServerTransport
+    ) -> None:
+        self._clients.end(session_id)
+        await super()._discard_session(session_id, transport)
 
 
 def make_server(kernel: Kernel, clients: McpClients) -> Server[Any]:
@@ -94,23 +107,22 @@ class McpService:
     def __init__(self, kernel: Kernel, clients: McpClients) -> None:
         self._kernel = kernel
         self._clients = clients
-        self._tools = McpTools(kernel)
-        self._telling: set[asyncio.Task[None]] = set()
 
     async def list_tools(self, _: _Context, __: _Page) -> types.ListToolsResult:
         """List all tools, to everybody: what one may not do is said when it is called."""
-        return types.ListToolsResult(tools=self._tools.listed)
+        # It takes a while the first time, in which people go on typing.
+        tools = await asyncio.to_thread(listed_tools, self._kernel.registry)
+        return types.ListToolsResult(tools=tools)
 
     async def call_tool(
         self, ctx: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; what it fails with is a result that a model can read."""
-        if params.name not in self._tools:
-            names = ", ".join(one.name for one in self._tools.listed)
-            said = f"Unknown tool: {quote(params.name)}; there are: {names}."
+        if params.name not in OFFERS:
+            said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(OFFERS)}."
             raise MCPError(types.INVALID_PARAMS, said)
         client, structured = await self._client(ctx), None
-        call = self._tools.call(client.actor, params.name, params.arguments or {})
+        call = call_tool(self._kernel, client.actor, params.name, params.arguments or {})
         try:
             structured = await client.run(call)
             text = json.dumps(structured, ensure_ascii=False)
@@ -127,14 +139,15 @@ class McpService:
 
         A cursor is the block to go on behind, or the context to go on with.
         """
+        actor = (await self._client(ctx)).actor
         cursor = params.cursor if params is not None and params.cursor else ""
-        listed = (await self._call(ctx, "context.list", {}, cursor))["contexts"]
+        listed = (await self._call(actor, "context.list", {}, cursor))["contexts"]
         ids = [one["context_id"] for one in listed if "damaged" not in one]
         here = cursor.partition(".")[0] or ids[0]
         if here not in ids:
             raise MCPError(types.INVALID_PARAMS, f"Unknown cursor {quote(cursor)}: list anew.")
         place = {"after_block": cursor} if "." in cursor else {}
-        page = await self._call(ctx, "block.list", {"context": here, **place}, cursor)
+        page = await self._call(actor, "block.list", {"context": here, **place}, cursor)
         following = ids[ids.index(here) + 1 :]
         return types.ListResourcesResult(
             resources=[_resource(one) for one in page["blocks"]],
@@ -155,8 +168,8 @@ class McpService:
         self, ctx: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Read a block as text."""
-        uri = params.uri
-        found = await self._call(ctx, "block.render", {"block_id": _reference(uri)}, uri)
+        actor, uri = (await self._client(ctx)).actor, params.uri
+        found = await self._call(actor, "block.render", {"block_id": _reference(uri)}, uri)
         text = types.TextResourceContents(uri=uri, mime_type=_TEXT, text=found["text"])
         return types.ReadResourceResult(contents=[text])
 
@@ -165,30 +178,18 @@ class McpService:
     ) -> types.EmptyResult:
         """Tell of changes of a block on the stream of the session (2025-11-25)."""
         client, uri = await self._client(ctx), params.uri
-        feed = ResourceFeed(self._kernel, client.actor)
-        try:
-            await feed.follow(uri, _reference(uri))
-        except AntiphonError as error:
-            raise _refused(uri, error) from error
-        if (before := client.feeds.pop(uri, None)) is not None:
-            before.close()
-        client.feeds[uri] = feed
-
-        async def tell() -> None:
-            async for one in feed.changes():
-                await ctx.session.send_resource_updated(one)
-
-        telling = asyncio.create_task(tell(), name=f"updates of {uri}")
-        self._telling.add(telling)
-        telling.add_done_callback(self._telling.discard)
+        followed = await self._follow(client.actor, uri)
+        await self.unsubscribe(ctx, params)
+        telling = self._tell(followed, ctx.session.send_resource_updated, uri)
+        client.telling[uri] = asyncio.create_task(telling)
         return types.EmptyResult()
 
     async def unsubscribe(
-        self, ctx: _Context, params: types.UnsubscribeRequestParams
+        self, ctx: _Context, params: types.SubscribeRequestParams | types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell of it no more."""
-        if (feed := (await self._client(ctx)).feeds.pop(params.uri, None)) is not None:
-            feed.close()
+        if (telling := (await self._client(ctx)).telling.pop(params.uri, None)) is not None:
+            telling.cancel()
         return types.EmptyResult()
 
     async def listen(
@@ -199,52 +200,65 @@ class McpService:
         Blocks that are not there, or that the caller may not read, are left out of what is
         acknowledged.
         """
-        client = await self._client(ctx)
-        feed, honoured = ResourceFeed(self._kernel, client.actor), list[str]()
-        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        actor, bus = (await self._client(ctx)).actor, InMemorySubscriptionBus()
+        handler, followed = ListenHandler(bus), dict[str, Subscription]()
+        for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
+            with suppress(MCPError):
+                followed[uri] = await self._follow(actor, uri)
+        honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
+
+        async def publish(uri: str) -> None:
+            await bus.publish(ResourceUpdated(uri=uri))
+
+        telling = asyncio.gather(*(self._tell(one, publish, uri) for uri, one in followed.items()))
+        telling.add_done_callback(lambda _: handler.close())
+        telling.add_done_callback(lambda told: told.cancelled() or told.exception())
         try:
-            with self._clients.streaming(client.actor.session):
-                for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
-                    try:
-                        await feed.follow(uri, _reference(uri))
-                    except (AntiphonError, MCPError):
-                        continue
-                    honoured.append(uri)
-                followed = types.SubscriptionFilter(resource_subscriptions=honoured or None)
-                begun = types.SubscriptionsAcknowledgedNotificationParams(
-                    notifications=followed, _meta=meta
-                )
-                await ctx.session.send_notification(
-                    types.SubscriptionsAcknowledgedNotification(params=begun), ctx.request_id
-                )
-                async for uri in feed.changes():
-                    changed = types.ResourceUpdatedNotificationParams(uri=uri, _meta=meta)
-                    await ctx.session.send_notification(
-                        types.ResourceUpdatedNotification(params=changed), ctx.request_id
-                    )
+            return await handler(
+                ctx, types.SubscriptionsListenRequestParams(notifications=honoured)
+            )
         finally:
-            feed.close()
-        return types.SubscriptionsListenResult(_meta=meta)
+            telling.cancel()
+
+    async def _follow(self, actor: Actor, uri: str) -> Subscription:
+        subscribe = {"block_ids": [_reference(uri)]}
+        begun = await self._call(actor, "block.subscribe", subscribe, uri)
+        self._kernel.subscriptions.claim(actor.session)
+        return self._kernel.subscriptions.find(actor, begun["subscription"])
+
+    async def _tell(
+        self, followed: Subscription, tell: Callable[[str], Awaitable[None]], uri: str
+    ) -> None:
+        """Tell of changes of a block until nobody wants to hear of it any more."""
+        try:
+            async for _ in followed:
+                followed.skip()
+                await tell(uri)
+                await asyncio.sleep(_PAUSE_SECONDS)
+        except AntiphonError:
+            pass  # whoever reads the block again is told why
+        finally:
+            self._kernel.subscriptions.end(followed)
 
     async def _client(self, ctx: _Context) -> McpClient:
         assert ctx.request is not None
         said = ctx.session.client_params
         name = said.client_info.name if said is not None else ""
         is_stateless = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        session = "" if is_stateless else ctx.request.headers[SESSION_HEADER]
+        session = "" if is_stateless else ctx.request.headers[MCP_SESSION_ID_HEADER]
         try:
-            return await self._clients.acting(ctx.request.scope, session, name)
+            return await self._clients.acting(ctx.request.scope[VISIT], session, name)
         except AntiphonError as error:
             raise MCPError(types.INVALID_REQUEST, error.message) from error
 
     async def _call(
-        self, ctx: _Context, tool: str, params: dict[str, Any], uri: str
+        self, actor: Actor, tool: str, params: dict[str, Any], uri: str
     ) -> dict[str, Any]:
-        actor = (await self._client(ctx)).actor
         try:
             return await self._kernel.call(actor, tool, params)
         except AntiphonError as error:
-            raise _refused(uri, error) from error
+            said = f"{quote(uri)}: {explained(error)}"
+            raise MCPError(types.INVALID_PARAMS, said, {"uri": uri}) from error
 
 
 def _resource(block: dict[str, Any]) -> types.Resource:
@@ -269,7 +283,3 @@ def _reference(uri: str) -> str:
         said = f"Unknown resource {quote(uri)}: resources/list shows those that there are."
         raise MCPError(types.INVALID_PARAMS, said, {"uri": uri})
     return f"{context}/{block}" if is_path(block) else f"{context}.{block}"
-
-
-def _refused(uri: str, error: AntiphonError) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, f"{quote(uri)}: {explained(error)}", {"uri": uri})

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import mcp_types as types
-from pydantic import Field
 
-from antiphon_kernel.kernel import Call, Kernel
-from antiphon_kernel.registry import Params, Result, Tool, described_schema, tool
-from antiphon_kernel.tools.edit import AppendParams
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry, described_schema
 from antiphon_kernel.turns.model_tools import error_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -21,108 +18,13 @@ from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
-_PAGE: Final = 50
-"""Items on one page of a context."""
-
-_SHOWN: Final = 4_000
-"""Code points of an item that a page shows."""
-
-
-class LayoutPageParams(Params):
-    """A page of a context."""
-
-    context: str
-    start: int | None = Field(default=None, ge=0)
-    """Index of the first item to read; the last page if absent."""
-
-
-class LayoutPageItem(Result):
-    """One item of a context, as a model reads it."""
-
-    index: int
-    """Place in the whole context, counted from 0."""
-    block_id: str
-    name: str
-    path: str | None = None
-    """Path that tools take for `block_id`, too; absent of the header of a turn."""
-    username: str
-    """Name of the block's author."""
-    text: str
-    """Text as it is read."""
-    truncated: bool
-    """Whether the text goes on: block.read shows all of it."""
-
-
-class LayoutPageResult(Result):
-    """Items in a row."""
-
-    context_version: int
-    items: list[LayoutPageItem]
-    """In the order in which they are read."""
-    count: int
-    """How many there are in the whole context."""
-    next: int | None = None
-    """Value of `start` for those that follow; absent at the end."""
-
-
-@tool("context.layout", needs=Permission.READ)
-async def read_context(call: Call, params: LayoutPageParams) -> LayoutPageResult:
-    """Read a context, its conversation and documents, as a model reads it, page by page.
-
-    Each item has the path and the id by which other tools take its block.
-    """
-    kernel, said, start = call.kernel, {"context": params.context}, params.start
-    last = _PAGE
-    if start is not None:
-        last = (await kernel.call(call.actor, "context.layout", {**said, "last": 1}))["count"]
-        last = max(1, last - start)
-    read = await kernel.call(call.actor, "context.layout", {**said, "last": last})
-    found = [one for one in read["items"] if one["index"] >= (start or 0)][:_PAGE]
-    items = []
-    for one in found:
-        text = one["text"]
-        cut = {"text": text[:_SHOWN], "truncated": len(text) > _SHOWN}
-        items.append(
-            LayoutPageItem(**{key: one.get(key) for key in LayoutPageItem.model_fields} | cut)
-        )
-    behind = items[-1].index + 1 if items else read["count"]
-    return LayoutPageResult(
-        context_version=read["context_version"],
-        items=items,
-        count=read["count"],
-        next=behind if behind < read["count"] else None,
-    )
-
-
-class AppendedResult(Result):
-    """The block as it is now."""
-
-    version: int
-
-
-@tool("block.append", needs=Permission.WRITE)
-async def append(call: Call, params: AppendParams) -> AppendedResult:
-    """Write at the end of a block, exactly this text: begin it with a newline for a new line."""
-    kernel, said = call.kernel, params.model_dump(exclude={"stream"}, exclude_none=True)
-    try:
-        done = await kernel.call(call.actor, "block.append", said)
-    except AntiphonError as error:
-        if error.code != ErrorCode.INVALID_TRANSITION:
-            raise
-        # It is done: nobody streams into it, and its end is a place like any other.
-        text = said.pop("text")
-        now = await kernel.call(call.actor, "block.read", said)
-        place = {"offset": len(now["content"]), "base_version": now["version"]}
-        done = await kernel.call(call.actor, "block.splice", {**said, **place, "insert": text})
-    return AppendedResult(version=done["version"])
-
 
 class _McpOffer(NamedTuple):
     """A tool of the registry as programs are offered it."""
 
     name: str
-    tool: str | Tool
-    """Name in the registry, or a tool that stands for it here."""
+    tool: str
+    """Name in the registry."""
     params: str
     """Parameters that are offered; with ! those that may not be left out here."""
     doc: str = ""
@@ -133,19 +35,21 @@ class _McpOffer(NamedTuple):
     """Whether it takes away text that was there."""
 
     @property
-    def takes(self) -> list[str]:
-        """Return the parameters that are offered."""
-        return self.params.replace("!", "").split()
-
-    @property
     def required(self) -> list[str]:
-        """Return those that may not be left out here."""
+        """Return the parameters that may not be left out here."""
         return [key[:-1] for key in self.params.split() if key[-1] == "!"]
 
 
-_OFFERS: Final = (
+_LISTED: Final = (
     _McpOffer("list_contexts", "context.list", "archived"),
-    _McpOffer("read_context", read_context, "context! start"),
+    _McpOffer(
+        "read_context",
+        "context.layout",
+        "context! start",
+        "Read a context, its conversation and documents, page by page; the last page without start."
+        " Each item has the path and the id by which other tools take its block.",
+        {"last": 50, "limit": 50, "text_limit": 4_000},
+    ),
     _McpOffer(
         "read_block",
         "block.read",
@@ -168,7 +72,12 @@ _OFFERS: Final = (
         "Write a text of your own into a context: a message to everybody who reads it.",
         {"kind": "text", "status": "done"},
     ),
-    _McpOffer("append", append, "block_id section text"),
+    _McpOffer(
+        "append",
+        "block.splice",
+        "block_id section insert!",
+        "Write at the end of a block, exactly this text: begin it with a newline for a new line.",
+    ),
     _McpOffer("edit", "block.edit", "block_id section operations base_version!", destroys=True),
     _McpOffer("apply_patch", "block.apply_patch", "block_id section patch", destroys=True),
     _McpOffer("blame", "block.blame", "block_id section"),
@@ -193,18 +102,21 @@ _OFFERS: Final = (
         destroys=True,
     ),
 )
-"""In the order in which they are listed."""
+OFFERS: Final = {one.name: one for one in _LISTED}
+"""By name, in the order in which they are listed."""
 
 _PLAINER: Final = {
     "context": {"type": "string", "description": "Label or id of the context: see list_contexts."},
     "content": {"type": "string", "description": "All of the text."},
+    "insert": {"type": "string", "description": "Text to write."},
 }
-"""Parameters of which the registry says more than what holds here."""
+"""Parameters of which the registry says something else than what holds here."""
 
 _NAMES: Final = {
     "block.list": "read_context",
     "block.search": "search",
-    **{one.tool if isinstance(one.tool, str) else one.tool.name: one.name for one in _OFFERS},
+    "block.append": "append",
+    **{one.tool: one.name for one in _LISTED},
 }
 _NAMED: Final = re.compile(rf"\b({'|'.join(map(re.escape, _NAMES))})\b")
 
@@ -231,67 +143,47 @@ def _renamed(text: str) -> str:
     return _NAMED.sub(lambda found: _NAMES[found[1]], text)
 
 
-class McpTools:
-    """The tools of one kernel."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        registry = kernel.registry
-        self._offered = {
-            one.name: (one, one.tool if isinstance(one.tool, Tool) else registry[one.tool])
-            for one in _OFFERS
-        }
-        for _, known in self._offered.values():  # made once, which takes a while
-            described_schema(known.params), described_schema(known.result)
-
-    @cached_property
-    def listed(self) -> list[types.Tool]:
-        """Return the tools as clients are told of them, always in the same order."""
-        return [_entry(*one) for one in self._offered.values()]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._offered
-
-    async def call(self, actor: Actor, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Call a tool as a program.
-
-        Raises:
-            AntiphonError: whatever it can fail with.
-        """
-        offer, known = self._offered[name]
-        given = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
-        refused = [key for key in said if key not in offer.takes]
-        missing = [key for key in offer.required if key not in given]
-        if refused or missing:
-            wrong = [f"does not take {join_names(refused)}"] if refused else []
-            wrong += [f"needs {join_names(missing)}"] if missing else []
-            takes = join_names(offer.takes)
-            raise invalid_params(f"{name} {' and '.join(wrong)}. It takes: {takes}.")
-        if isinstance(offer.tool, str):
-            return await self._kernel.call(actor, offer.tool, given)
-        call = self._kernel.start_call(actor, known)
-        result: Result = await known.handler(call, known.parse(given))
-        return result.model_dump(mode="json", exclude_none=True)
+def listed_tools(registry: Registry) -> list[types.Tool]:
+    """Return the tools as clients are told of them, always in the same order."""
+    return [_listed(one, registry) for one in _LISTED]
 
 
-def _entry(offer: _McpOffer, known: Tool) -> types.Tool:
+async def call_tool(
+    kernel: Kernel, actor: Actor, name: str, said: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Call a tool as a program.
+
+    Raises:
+        AntiphonError: whatever it can fail with.
+    """
+    offer = OFFERS[name]
+    given = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
+    if missing := [key for key in offer.required if key not in given]:
+        raise invalid_params(f"{name} needs {join_names(missing)}.")
+    return await kernel.call(actor, offer.tool, given)
+
+
+def _listed(offer: _McpOffer, registry: Registry) -> types.Tool:
+    known = registry[offer.tool]
     schema = json.loads(_renamed(json.dumps(described_schema(known.params))))
-    wanted = [*schema.get("required", ()), *offer.required]
-    schema["properties"] = {
-        key: _PLAINER.get(key) or schema["properties"][key] for key in offer.takes
+    names = offer.params.replace("!", "").split()
+    properties = {key: _PLAINER.get(key) or schema["properties"][key] for key in names}
+    for key in offer.preset.keys() & properties:
+        del properties[key]["default"]
+    wanted = {*schema.get("required", ()), *offer.required}
+    input_schema = {
+        "type": "object",
+        "properties": properties,
+        "required": [key for key in names if key in wanted],
+        "additionalProperties": False,
     }
-    schema["required"] = [key for key in offer.takes if key in wanted]
-    for key in {*wanted, *offer.preset} & schema["properties"].keys():
-        schema["properties"][key].pop("default", None)
-    if "#/$defs/" not in json.dumps(schema["properties"]):
-        schema.pop("$defs", None)
-    for key in ("title", "description"):
-        schema.pop(key, None)
+    if "#/$defs/" in json.dumps(properties):
+        input_schema["$defs"] = schema["$defs"]
     reads = known.needs is Permission.READ
     return types.Tool(
         name=offer.name,
         description=_renamed(offer.doc or " ".join(known.doc.split())),
-        input_schema=schema,
+        input_schema=input_schema,
         output_schema=described_schema(known.result),
         annotations=types.ToolAnnotations(
             title=offer.name.replace("_", " ").capitalize(),

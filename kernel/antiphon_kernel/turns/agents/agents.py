@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
+from antiphon_kernel.turns.agents.agent_turn import AgentTurn
+from antiphon_kernel.turns.asker import AskerDismissed
+from antiphon_kernel.turns.turn import TurnFailed
 from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.roles import Permission
 
 if TYPE_CHECKING:
     from antiphon_kernel.turns.agents.session import AgentSession
@@ -20,10 +24,8 @@ if TYPE_CHECKING:
 class Agents:
     """The agents that can be asked here; what they take is imported with the first turn."""
 
-    def __init__(
-        self, kernel: Kernel, configs: Sequence[AgentConfig], settings: TurnSettings
-    ) -> None:
-        self._kernel, self._settings = kernel, settings
+    def __init__(self, kernel: Kernel, configs: Sequence[AgentConfig]) -> None:
+        self._kernel = kernel
         self._configs = {one.name: one for one in configs}
         self._sessions: dict[tuple[ContextId, str], AgentSession] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -39,25 +41,32 @@ class Agents:
         """Return the session of an agent in a context; None if it has had no turn there."""
         return self._sessions.get((context.id, name))
 
-    async def session(self, context: Context, name: str) -> AgentSession:
-        """Return the session of an agent in a context.
+    async def play(self, name: str, turn: AgentTurn) -> None:
+        """Play a turn of an agent to its end, as `AgentSession.play` does.
 
         Raises:
-            TurnFailed: if the library that talks to agents is not installed.
+            TurnFailed: if the agent fails, is not asked by an owner, or its library is missing.
         """
+        turn.presence.write_in(None)
+        context = turn.writer.context
         try:
             module = await asyncio.to_thread(import_module, f"{__package__}.session")
+            session = self.find(context, name)
+            if session is None:
+                config = self._configs[name]
+                session = module.AgentSession(self._kernel, context, config, turn.settings)
+                self._sessions[context.id, name] = session
+            # Its process has the rights of the kernel's own user.
+            await turn.asker.run(Permission.OWN, partial(session.play, turn))
         except ModuleNotFoundError as error:
             raise TurnFailed(
                 f"Agents need a library that is not installed ({error.name}):"
                 " install antiphon[agents]."
             ) from error
-        made = self.find(context, name)
-        if made is None:
-            config = self._configs[name]
-            made = module.AgentSession(self._kernel, context, config, self._settings)
-            self._sessions[context.id, name] = made
-        return made
+        except AskerDismissed as error:
+            said = f"this is a message of {error.asker}, and only an owner has agents work here"
+            doing = "Ended" if error.has_begun else "Not answered"
+            raise TurnFailed(f"{doing}: {said}: ask the owner to ask {name}.") from error
 
     async def close(self) -> None:
         """End all processes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -17,31 +17,24 @@ from antiphon_kernel.turns.agents.updates import TurnUpdates
 from antiphon_kernel.types.errors import AntiphonError
 
 
-class _Stopped(RequestError):
-    """No turn runs in which a request could be answered."""
-
-    def __init__(self) -> None:
-        super().__init__(-32600, "No turn runs in this session, or it is being stopped.")
-
-
 class PlayedTurn:
     """A turn that is played: what the agent has said, and what it waits for."""
 
     def __init__(self, turn: AgentTurn) -> None:
         self.turn = turn
         self.terminals = AgentTerminals(turn)
-        self.updates = TurnUpdates(turn, self.terminals)
+        self.updates = TurnUpdates(turn)
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Fails with what could not be written."""
         self._writing = asyncio.Lock()
         self._asked: set[asyncio.Task[Any]] = set()
-        self._is_stopping = False
+        self.is_stopping = False
 
     async def take(self, update: object) -> None:
         """Write what an update says."""
         try:
             async with self._writing:
-                if not self._is_stopping:
+                if not self.is_stopping:
                     await self.updates.take(update)
         except Exception as error:  # noqa: BLE001  whatever it is, the turn fails with it
             if not self.failure.done():
@@ -50,35 +43,55 @@ class PlayedTurn:
     async def end(self, response: schema.PromptResponse) -> None:
         """End the turn as the agent has ended it; what comes later is skipped."""
         async with self._writing:
-            self._is_stopping = True
+            self.is_stopping = True
             await self.updates.end(response.stop_reason, response.usage)
 
-    async def answer(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do what the agent asks for, unless the turn is stopped.
+    async def answer(self, name: str, params: Mapping[str, Any]) -> Any:
+        """Do what the agent asks for; cancelled when the turn is stopped.
 
         Raises:
-            RequestError: if it cannot be done, or the turn is stopped.
+            RequestError: if it cannot be done.
         """
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(self._do(name, params))
         self._asked.add(task)
-        if self._is_stopping:
-            task.cancel()
         try:
-            await asyncio.wait({task})
-            return task.result()
-        except asyncio.CancelledError:
-            if not task.done():  # it is the connection that ends
-                raise
-            raise _Stopped from None
+            return await task
         except AntiphonError as error:
             raise RequestError(-32602, error.message) from error
         finally:
-            task.cancel()
             self._asked.discard(task)
+
+    async def _do(self, name: str, params: Mapping[str, Any]) -> Any:
+        """Do what a request asks for; it has all parameters that there are."""
+        turn, terminals, terminal = self.turn, self.terminals, params.get("terminal_id", "")
+        match name:
+            case "request_permission":
+                await self.take(params["tool_call"])
+                outcome = await ask(turn, params["tool_call"], params["options"])
+                return schema.RequestPermissionResponse(outcome=outcome)
+            case "read_text_file":
+                text = await read_file(turn, params["path"], params["line"], params["limit"])
+                return schema.ReadTextFileResponse(content=text)
+            case "write_text_file":
+                await write_file(turn, params["path"], params["content"])
+                return schema.WriteTextFileResponse()
+            case "create_terminal":
+                made = await terminals.create(**params)
+                return schema.CreateTerminalResponse(terminal_id=made)
+            case "terminal_output":
+                return terminals.output(terminal)
+            case "wait_for_terminal_exit":
+                status = await terminals.wait(terminal)
+                return schema.WaitForTerminalExitResponse(**status.model_dump())
+            case "kill_terminal":
+                await terminals.kill(terminal)
+            case "release_terminal":
+                await terminals.release(terminal)
+        return None
 
     def stop(self) -> None:
         """Write nothing more, and cancel what the agent waits for."""
-        self._is_stopping = True
+        self.is_stopping = True
         for task in tuple(self._asked):
             task.cancel()
 
@@ -112,57 +125,12 @@ class AgentClient:
         return partial(self._answer, name)
 
     async def _answer(self, name: str, session_id: str, **params: Any) -> Any:
-        played = self._played(session_id)
         try:
-            if played is None:
-                raise _Stopped
-            return await played.answer(_do(played, name, params))
-        except _Stopped:
-            if name != "request_permission":
-                raise
+            if (played := self._played(session_id)) is not None and not played.is_stopping:
+                return await played.answer(name, params)
+        except asyncio.CancelledError:
+            pass  # the turn is stopped
+        if name == "request_permission":
             cancelled = schema.DeniedOutcome(outcome="cancelled")
             return schema.RequestPermissionResponse(outcome=cancelled)
-
-
-async def _do(played: PlayedTurn, name: str, params: Mapping[str, Any]) -> Any:
-    """Do what a request asks for; it has all parameters that there are."""
-    turn, terminals, terminal = played.turn, played.terminals, params.get("terminal_id", "")
-    match name:
-        case "request_permission":
-            await played.take(params["tool_call"])
-            outcome = await ask(turn, params["tool_call"], params["options"])
-            return schema.RequestPermissionResponse(outcome=outcome)
-        case "read_text_file":
-            text = await read_file(turn, params["path"], params["line"], params["limit"])
-            return schema.ReadTextFileResponse(content=text)
-        case "write_text_file":
-            await write_file(turn, params["path"], params["content"])
-            return schema.WriteTextFileResponse()
-        case "create_terminal":
-            made = await terminals.create(
-                params["command"],
-                params["args"] or (),
-                {one.name: one.value for one in params["env"] or ()},
-                params["cwd"],
-                params["output_byte_limit"],
-            )
-            return schema.CreateTerminalResponse(terminal_id=made)
-        case "terminal_output":
-            found = terminals.output(terminal)
-            code, signal = found.exit_code, found.signal
-            status = schema.TerminalExitStatus(exit_code=code, signal=signal)
-            return schema.TerminalOutputResponse(
-                output=found.output,
-                truncated=found.truncated,
-                exit_status=status if (code, signal) != (None, None) else None,
-            )
-        case "wait_for_terminal_exit":
-            found = await terminals.wait(terminal)
-            return schema.WaitForTerminalExitResponse(
-                exit_code=found.exit_code, signal=found.signal
-            )
-        case "kill_terminal":
-            await terminals.kill(terminal)
-        case "release_terminal":
-            await terminals.release(terminal)
-    return None
+        raise RequestError(-32600, "No turn runs in this session, or it is being stopped.")

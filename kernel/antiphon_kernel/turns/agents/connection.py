@@ -1,11 +1,15 @@
-"""Connection to an agent: lines of JSON over pipes, whatever comes in them."""
+"""Process of an agent, and lines of JSON over its pipes, whatever comes in them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import shlex
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from acp import RequestError, schema
@@ -13,7 +17,8 @@ from acp.client.connection import ClientSideConnection
 from acp.interfaces import Client
 from pydantic import ValidationError
 
-from antiphon_kernel.turns.agents.process import AgentProcess
+from antiphon_kernel.config.agents import AgentConfig
+from antiphon_kernel.shell import LINGER_SECONDS, ErrorLog, run_service, wait_exited
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
@@ -23,9 +28,17 @@ T = TypeVar("T")
 
 _UPDATE: Final = "session/update"
 
+_LINE_BYTES: Final = 16_000_000
+"""The longest line that an agent may send."""
+
+_LOOK_SECONDS: Final = 0.1
+"""Between two looks whether it has exited, which most often the end of what it says tells."""
+
+_READ_BYTES: Final = 65_536
+
 
 class AgentFailed(Exception):
-    """The agent cannot be talked to any more; the message goes on from its name."""
+    """The agent cannot be talked to any more; the message follows its name."""
 
 
 class AgentRefused(AgentFailed):
@@ -33,7 +46,7 @@ class AgentRefused(AgentFailed):
 
 
 class AgentConnection:
-    """The connection to one process; `agent` has a method for each request of the protocol.
+    """The process of an agent; `agent` has a method for each request of the protocol.
 
     It is the transport of the library, too. What is no message is logged and skipped. Updates are
     handed on in order, each before the next line is read: an agent that says more than can be
@@ -42,26 +55,54 @@ class AgentConnection:
 
     def __init__(
         self,
-        process: AgentProcess,
+        process: Process,
+        stack: AsyncExitStack,
+        log: ErrorLog,
         client: object,
         updated: Callable[[schema.SessionNotification], Awaitable[None]],
-        line_bytes: int,
     ) -> None:
-        """
-        Args:
-            client: answers the requests of the agent; what it has no method for is refused.
-            updated: takes the updates of sessions, one after the other.
-            line_bytes: the longest line that the agent may send.
-        """
-        self._process, self._updated, self._most = process, updated, line_bytes
-        self._read = bytearray()
-        self._problem = ""
+        """`stack` ends the process."""
+        assert process.stdout is not None and process.stderr is not None
+        self._process, self._stack, self._log, self._updated = process, stack, log, updated
+        self._output, self._read, self._problem = process.stdout, bytearray(), ""
+        self._heard()
+        exited, errors = wait_exited(process, _LOOK_SECONDS), log.read(process.stderr, self._heard)
+        self._exited = asyncio.create_task(exited, name="exit of an agent")
+        self._errors = asyncio.create_task(errors, name="stderr of an agent")
+        self._ending: asyncio.Task[None] | None = None
         self.agent = ClientSideConnection(cast(Client, client), self)
+
+    @classmethod
+    async def start(
+        cls,
+        config: AgentConfig,
+        project: Path,
+        log: Path,
+        client: object,
+        updated: Callable[[schema.SessionNotification], Awaitable[None]],
+    ) -> AgentConnection:
+        """Start an agent; nothing of what it starts is left once it has ended.
+
+        Args:
+            log: file of what it complains of.
+            client: answers its requests; what it has no method for is refused.
+            updated: takes the updates of sessions, one after the other.
+
+        Raises:
+            AgentFailed: if it could not be started.
+        """
+        stack, folder = AsyncExitStack(), Path(config.cwd or project)
+        service = run_service(f"exec {shlex.join(config.command)}", folder, config.env)
+        try:
+            process = await stack.enter_async_context(service)
+        except OSError as error:
+            raise AgentFailed(f"cannot be started: {error}.") from error
+        return cls(process, stack, ErrorLog(log), client, updated)
 
     @property
     def has_ended(self) -> bool:
         """Return whether its process has ended, or is being ended."""
-        return self._process.has_ended
+        return self._ending is not None or self._exited.done()
 
     async def answered(self, request: Awaitable[T], silence: float | None = None) -> T:
         """Return the answer to a request.
@@ -73,35 +114,61 @@ class AgentConnection:
             AgentRefused: if it refuses.
             AgentFailed: if it has failed or ended.
         """
-        loop, asked = asyncio.get_running_loop(), asyncio.ensure_future(request)
-        began = loop.time()
+        asked = asyncio.ensure_future(request)
+        self._heard()
         try:
             while silence is not None and not asked.done():
-                left = max(self._process.heard_at, began) + silence - loop.time()
+                left = self._heard_at + silence - asyncio.get_running_loop().time()
                 if left <= 0:
-                    raise AgentFailed(f"has said nothing for {silence:g} s")
+                    raise AgentFailed(f"has said nothing for {silence:g} s.")
                 await asyncio.wait({asked}, timeout=left)
             return await asked
         except RequestError as error:
-            raise AgentRefused(f"refuses: {error}{_details(error)}") from error
+            said = f"refuses: {str(error).rstrip('.')}{_details(error)}."
+            raise AgentRefused(said) from error
         except ValidationError as error:
-            said = f"has answered what the protocol does not have: {error.title}"
+            said = f"has answered what the protocol does not have: {error.title}."
             raise AgentFailed(said) from error
         except ConnectionError as error:
-            raise AgentFailed(self._problem or self._process.how_it_ended()) from error
+            raise AgentFailed(self._problem or self._how_it_ended()) from error
         finally:
             asked.cancel()
 
     async def end(self) -> None:
-        """End the process and everything that waits for it."""
+        """End the process, politely and then not, and everything that waits for it."""
         await self.agent.close()
-        await self._process.end()
+        await self._end_process()
+
+    async def _end_process(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(), name="end of an agent")
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        await self._stack.aclose()
+        await self._exited
+        # A process that has left the group may hold the pipe open.
+        await asyncio.wait({self._errors}, timeout=LINGER_SECONDS)
+        self._errors.cancel()
+
+    def _how_it_ended(self) -> str:
+        code = self._process.returncode or 0
+        said = f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
+        last = "".join(f"\n    {line}" for line in self._log.last)
+        return f"{said}. Its last lines:{last}" if last else f"{said}, without a word on stderr."
+
+    def _heard(self) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
 
     # The transport
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send a message."""
-        await self._process.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        """Send a message; if the process has ended, the end of what it says tells."""
+        assert self._process.stdin is not None
+        with suppress(ConnectionError):
+            line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+            self._process.stdin.write(line)
+            await self._process.stdin.drain()
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message that is no update; None at the end."""
@@ -117,7 +184,7 @@ class AgentConnection:
                     _log.warning("what an agent has sent is skipped: %s", said)
             else:
                 await self._updated(update)
-        await self._process.end()
+        await self._end_process()
         return None
 
     async def close(self) -> None:
@@ -127,16 +194,29 @@ class AgentConnection:
         searched = 0
         while (at := self._read.find(b"\n", searched)) < 0:
             searched = len(self._read)
-            if searched > self._most:
-                self._problem = f"has sent a line of more than {self._most:,} bytes"
+            if searched > _LINE_BYTES:
+                self._problem = f"has sent a line of more than {_LINE_BYTES:,} bytes."
                 return None
-            data = await self._process.read()
-            if not data:
+            if not (data := await self._data()):
                 return None
             self._read += data
         line = bytes(self._read[:at])
         del self._read[: at + 1]
         return line
+
+    async def _data(self) -> bytes:
+        """Return what comes next; nothing once it has ended, even if others hold its pipe open."""
+        reading = asyncio.ensure_future(self._output.read(_READ_BYTES))
+        try:
+            await asyncio.wait({reading, self._exited}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading}, timeout=LINGER_SECONDS if self._exited.done() else None)
+            data = reading.result() if reading.done() else b""
+        finally:
+            reading.cancel()
+        if not data:
+            await asyncio.wait({self._exited}, timeout=LINGER_SECONDS)
+        self._heard()
+        return data
 
 
 def _message(line: bytes) -> dict[str, Any]:

@@ -93,6 +93,8 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
     call = kernel.start_call(turn.writer.actor, edit_file)
     known = {} if file is None else {name: file}
     try:
+        if (await _find(turn, path)).shown != name:
+            raise unusable(path, "it has become another file meanwhile")
         await change_files(call, known, [name] if file is None else (), plan, "edit")
         turn.read[name] = content
         if problems := await kernel.files.save_open([name]):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from acp import schema
+from acp.helpers import (
+    ContentBlock,
+    embedded_text_resource,
+    image_block,
+    resource_block,
+    resource_link_block,
+    text_block,
+)
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import current_layout, layout_of
@@ -24,18 +31,8 @@ from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import SYSTEM, ContextId
 
-PromptPart = (
-    schema.TextContentBlock
-    | schema.ImageContentBlock
-    | schema.ResourceContentBlock
-    | schema.EmbeddedResourceContentBlock
-)
-
 _MOST: Final = 100_000
 """Code points of earlier messages that an agent is given, the last ones."""
-
-_MOST_CHANGES: Final = 20_000
-"""Code points of changes of one text that an agent is given."""
 
 _LEFT_OUT: Final = (ItemType.THINKING, ItemType.TOOL_CALL, ItemType.ASSISTANT_ERROR)
 
@@ -44,22 +41,13 @@ _SHARED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Part of a context that an agent has seen."""
-
-    version: int = 0
-    """Version of the context; 0 if it has seen nothing of it."""
-    blocks: frozenset[str] | None = None
-    """The blocks that it was told of; None if only the version is known."""
-
-
 async def read_prompt(
-    turn: AgentTurn, seen: Look, can: schema.PromptCapabilities
-) -> tuple[list[PromptPart], Look]:
-    """Return the prompt of a turn, and what the agent has seen once it has read that.
+    turn: AgentTurn, seen: int, can: schema.PromptCapabilities
+) -> tuple[list[ContentBlock], int]:
+    """Return the prompt of a turn, and the version of the context that it shows.
 
     Args:
+        seen: the version that the agent has seen; 0 if it has seen nothing.
         can: kinds of content that the agent takes.
     """
     context, me = turn.writer.context, turn.writer.actor.principal.id
@@ -69,29 +57,21 @@ async def read_prompt(
     message = {turn.prompt, *(one.id for one in attached_files(context, turn.prompt))}
     version = context.seq
     await context.wait_persisted()
-    rows = await context.journal.changes_since(seen.version)
-    known = seen.blocks
-    if known is None:  # a message that has changed since may have been a draft then
-        made = {block for block in rows if rows[block][0].versions[block] == 1}
-        made |= {one.block.id for one in items if one.type.is_said and one.block.id in rows}
-        known = frozenset(one.block.id for one in items) - made
-    before, told_of = list[LayoutItem](), list[LayoutItem]()
-    for item in [one for one in items if one.block.id not in message]:
-        is_own = item.block.author.id == me and seen.version > 0
-        (told_of if is_own or item.block.id in known else before).append(item)
+    rows = await context.journal.changes_since(seen)
+    before, own = list[LayoutItem](), list[LayoutItem]()
+    for item in [one for one in items if one.block.id in rows.keys() - message]:
+        (own if seen and item.block.author.id == me else before).append(item)
+    told = _told(before) + [await _change(context, me, one, rows[one.block.id]) for one in own]
     text = without_mentions(context.document.text(turn.prompt))
-    parts: list[PromptPart] = []
-    told = _told(before)
-    if seen.version:
-        told += await _changes(context, me, told_of, rows)
-    if told:
-        told.insert(0, _SHARED if not seen.version else "Since you have last looked:")
-        parts.append(_text("\n\n".join([*told, "The message to you:"])))
+    parts: list[ContentBlock] = []
+    if any(told):
+        told.insert(0, "Since you have last looked:" if seen else _SHARED)
+        parts.append(text_block("\n\n".join([*filter(None, told), "The message to you:"])))
     # A command of the agent's is one only at the beginning.
     at = 0 if text.startswith("/") else len(parts)
-    parts.insert(at, _text(text))
+    parts.insert(at, text_block(text))
     parts += await _attachments(turn.writer.kernel, context, turn.prompt, can)
-    return parts, Look(version, frozenset(one.block.id for one in items) | message)
+    return parts, version
 
 
 def _told(items: Sequence[LayoutItem]) -> list[str]:
@@ -110,38 +90,32 @@ def _told(items: Sequence[LayoutItem]) -> list[str]:
     return told[::-1]
 
 
-async def _changes(
-    context: Context, me: str, known: Sequence[LayoutItem], rows: Mapping[str, list[ChangeRow[str]]]
-) -> list[str]:
-    """Return how others have changed texts that the agent knows, as differences."""
-    told: list[str] = []
-    for block in [one.block for one in known if one.block.id in rows]:
-        made = rows[block.id]
-        others = {one.principal for one in made} - {me, SYSTEM}
-        is_text = block.kind == BlockKind.TEXT and context.document.schema(block.id) == TEXT
-        if not others or not is_text:
-            continue
-        history, then = await context.history(block.id), made[0].versions[block.id] - 1
-        before = "".join(
-            one.text
-            for one in history.timeline()
-            if (one.principal == me and one.since > then)
-            or (one.since <= then and (one.until is None or one.until > then))
-        )
-        if difference := unified_diff(before, block.text, context.block_name(block.id)):
-            who = ", ".join(sorted(map(context.username, others)))
-            whose = "your text" if block.author.id == me else f"the text of {block.author.name}"
-            if len(difference) > _MOST_CHANGES:
-                difference = f"It is now:\n{block.text[:_MOST_CHANGES]}\n[and more]"
-            told.append(f"{who} changed {whose}:\n{difference}")
-    return told
+async def _change(
+    context: Context, me: str, item: LayoutItem, made: Sequence[ChangeRow[str]]
+) -> str:
+    """Return how others have changed a text of the agent, as a difference; "" if not at all."""
+    block, others = item.block, {one.principal for one in made} - {me, SYSTEM}
+    is_text = block.kind == BlockKind.TEXT and context.document.schema(block.id) == TEXT
+    if not others or not is_text:
+        return ""
+    history, then = await context.history(block.id), made[0].versions[block.id] - 1
+    before = "".join(
+        one.text
+        for one in history.timeline()
+        if (one.principal == me and one.since > then)
+        or (one.since <= then and (one.until is None or one.until > then))
+    )
+    difference = unified_diff(before, block.text, context.block_name(block.id))
+    who = ", ".join(sorted(map(context.username, others)))
+    shown = shortened(difference, item.path)
+    return f"{who} changed your text:\n{shown}" if difference else ""
 
 
 async def _attachments(
     kernel: Kernel, context: Context, message: str, can: schema.PromptCapabilities
-) -> list[PromptPart]:
+) -> list[ContentBlock]:
     """Return the files of a message: by their place in the project, or as they were attached."""
-    parts: list[PromptPart] = []
+    parts: list[ContentBlock] = []
     for header in attached_files(context, message):
         name, kind = (header.path or "file").rpartition("/")[2], header.media_type
         reference = FileReference.of(header.metadata)
@@ -150,19 +124,13 @@ async def _attachments(
         if path is not None and reference is not None:
             lines, uri = reference.lines, (kernel.project / path).as_uri()
             name += f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
-            parts.append(schema.ResourceContentBlock(type="resource_link", name=name, uri=uri))
+            parts.append(resource_link_block(name, uri))
         elif text := context.document.text(header.id):
-            uri = f"attachment:///{name}"
-            contents = schema.TextResourceContents(uri=uri, text=text, mime_type=kind)
-            embedded = schema.EmbeddedResourceContentBlock(type="resource", resource=contents)
-            parts.append(embedded if can.embedded_context else _text(f"Attached {name}:\n{text}"))
-        elif data is not None and (kind or "").startswith("image/") and can.image:
-            encoded = b64encode(data).decode()
-            parts.append(schema.ImageContentBlock(type="image", data=encoded, mime_type=kind or ""))
+            resource = embedded_text_resource(f"attachment:///{name}", text, mime_type=kind)
+            plain = text_block(f"Attached {name}:\n{text}")
+            parts.append(resource_block(resource) if can.embedded_context else plain)
+        elif data is not None and kind is not None and kind.startswith("image/") and can.image:
+            parts.append(image_block(b64encode(data).decode(), kind))
         else:
-            parts.append(_text(f"[attached file: {name}]"))
+            parts.append(text_block(f"[attached file: {name}]"))
     return parts
-
-
-def _text(text: str) -> schema.TextContentBlock:
-    return schema.TextContentBlock(type="text", text=text)

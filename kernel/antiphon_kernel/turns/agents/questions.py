@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import Any, Final
+
+from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.files.open_file import AnnouncedWrite
 from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT, as_text
-from antiphon_kernel.turns.block_writer import SHELL
+from antiphon_kernel.turns.block_writer import SHELL, BlockWriter
 from antiphon_kernel.turns.turn import one_line
-from antiphon_kernel.types.block_metadata import AGENT_CALL, CHOICES
+from antiphon_kernel.types.block_metadata import CHOICES, agent_call
 from antiphon_kernel.types.enums import CallPermission
 from antiphon_kernel.types.errors import AntiphonError
-
-if TYPE_CHECKING:
-    from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCallUpdate
 
 _TOOLS: Final = {"execute": SHELL, "edit": EDIT, "delete": EDIT, "move": EDIT}
 """By the kind of a call, the tool of models whose permission it is under; else it is the kind."""
@@ -38,14 +38,12 @@ async def ask(
     What is said of the call is in its block already. Of several options of one kind the first
     counts. When cancelled, nobody can decide any more.
     """
-    from acp.schema import AllowedOutcome, DeniedOutcome
-
     choices: dict[str, PermissionOption] = {}
     for option in sorted(options, key=lambda one: one.kind == "reject_always"):
         choices.setdefault(_DECISIONS[option.kind], option)
     writer, block = turn.writer, turn.calls[tool_call.tool_call_id]
     header = writer.context.document.header(block)
-    about, said = header.metadata[AGENT_CALL], json_object(header.input or "{}")
+    about, said = agent_call(header), json_object(header.input or "{}")
     kind = str(about.get("kind", "other"))
     tool = _TOOLS.get(kind, kind)
     arguments = {"title": str(about.get("title") or tool)}
@@ -63,14 +61,23 @@ async def ask(
     elif permit is ToolPermit.ASK and not is_denied:
         words = {key: one_line(one.name) for key, one in choices.items()}
         writer.describe(block, metadata={CHOICES: {**words, "tool": tool}})
+        shown = _shown(writer, block)
         if await turn.desk.decide(request) is None:
             decision = writer.context.document.header(block).permission or "once"
-            turn.permitted.update((tool, one) for one in request.changes)
-            if "command" in arguments:
+            # The agent may have changed its call meanwhile: nobody knows what was read then.
+            is_known = _shown(writer, block) == shown
+            turn.permitted.update((tool, one) for one in request.changes if is_known)
+            if is_known and "command" in arguments:
                 turn.permitted.add((tool, arguments["command"]))
     if decision not in choices:
         return DeniedOutcome(outcome="cancelled")
     return AllowedOutcome(outcome="selected", option_id=choices[decision].option_id)
+
+
+def _shown(writer: BlockWriter, block: str) -> tuple[object, ...]:
+    """Return what people see of a call."""
+    header = writer.context.document.header(block)
+    return writer.context.document.text(block), header.input, agent_call(header)
 
 
 async def _paths(
@@ -78,8 +85,8 @@ async def _paths(
 ) -> tuple[list[str], bool]:
     """Return the files of the project that a call names, and whether one is denied to agents.
 
-    None are returned if it names others, too: rules for files say nothing of those. Files that are
-    open are told of the change, which the agent may write to disk by itself.
+    None are returned if it names others, too: rules for files say nothing of those. A file is
+    opened and told of its change, which the agent may write to disk by itself while people type.
     """
     changes = [one for one in tool_call.content or () if one.type == "diff"]
     named = [str(one["path"]) for one in about.get("locations", ())]
@@ -89,10 +96,12 @@ async def _paths(
         found = {path: (await files.find(path)).shown for path in named}
     except AntiphonError:
         return [], False
+    paths = list(found.values())
+    if any(files.is_denied(actor.principal, one) for one in paths):
+        return paths, True
     for change in changes:
-        if files.is_known(found[change.path]):
+        with suppress(AntiphonError):  # it is not there yet, or holds no text
             file = await files.open(found[change.path])
             old, new = as_text(change.old_text or ""), as_text(change.new_text)
             file.announced = AnnouncedWrite(old, new, actor)
-    paths = list(found.values())
-    return paths, any(files.is_denied(actor.principal, one) for one in paths)
+    return paths, False

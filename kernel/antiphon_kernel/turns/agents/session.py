@@ -16,12 +16,10 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
-from antiphon_kernel.turns.agents.process import AgentProcess
-from antiphon_kernel.turns.agents.prompt_text import Look, read_prompt
+from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
@@ -48,18 +46,17 @@ class AgentSession:
         """Commands that a message to it may begin with, after a slash."""
         self.usage: schema.UsageUpdate | None = None
         """Use of its window, and cost."""
-        self.changed = Signal[()]()
-        """One of these has changed."""
-        self.files_read: dict[str, str] = {}
+        self._files_read: dict[str, str] = {}
         """Texts of files as the agent has last read or written them."""
         self._kernel, self._row, self._config = kernel, context.row, config
         self._settings = settings
         self.log = kernel.data / f"agent-{config.name}.log"
         self._connection: AgentConnection | None = None
         self._id = ""
-        self._seen = Look()
-        self._shown: Look | None = None
-        """Part of the context that it has seen once it answers the prompt that it was sent."""
+        self._seen = 0
+        """Version of the context that it has seen."""
+        self._shown = 0
+        """The one that it has seen once it answers the prompt that it was sent."""
         self._can: schema.PromptCapabilities = schema.PromptCapabilities()
         self._played: PlayedTurn | None = None
 
@@ -73,6 +70,7 @@ class AgentSession:
         Raises:
             TurnFailed: if the agent has failed, or has ended the turn without an answer.
         """
+        turn.read = self._files_read
         try:
             connection = self._connection
             if connection is None or connection.has_ended:
@@ -87,26 +85,27 @@ class AgentSession:
                 either: set[asyncio.Future[Any]] = {answered, played.failure}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if played.failure.done():
-                    await self._stop(connection, played, answered)
                     played.failure.result()
                 response = await answered
                 await self._look()
                 await played.end(response)
-            except asyncio.CancelledError:
-                await run_uninterrupted(self._stop(connection, played, answered))
-                raise
             finally:
-                self._played = None
-                await run_uninterrupted(played.close())
+                await run_uninterrupted(self._end(connection, played, answered))
+        except AgentRefused as error:
+            raise TurnFailed(f"{self._config.name} {error}") from error
         except AgentFailed as error:
-            if not isinstance(error, AgentRefused):
-                await self.close()
-            raise TurnFailed(self._explained(error)) from error
+            advice = "The next message goes on with its session"
+            if self._connection is None:
+                command = quote(" ".join(self._config.command))
+                advice = f"See that its command is installed and runs ({command})"
+            await self.close()
+            said = f"{self._config.name} {error}\n{advice}; what it said is in {self.log}."
+            raise TurnFailed(said) from error
 
-    async def _stop(
-        self, connection: AgentConnection, played: PlayedTurn, answered: Awaitable[Any]
+    async def _end(
+        self, connection: AgentConnection, played: PlayedTurn, answered: asyncio.Future[Any]
     ) -> None:
-        """Tell the agent to stop, and wait until it has; kill one that does not."""
+        """End a turn: tell the agent to stop if it has not, and kill it if it does not."""
         played.stop()
         seconds = self._settings.agent_stop_seconds
 
@@ -115,18 +114,22 @@ class AgentSession:
             await answered
 
         try:
-            async with asyncio.timeout(_STOP_SHARE * seconds):
-                await connection.answered(stop(), seconds)
+            if not answered.done():
+                async with asyncio.timeout(_STOP_SHARE * seconds):
+                    await connection.answered(stop(), seconds)
+        except AgentRefused as error:
+            _log.info("%s refuses a prompt that was stopped: %s", self._config.name, error)
         except (AgentFailed, TimeoutError) as error:
-            if not isinstance(error, AgentRefused) and not connection.has_ended:
-                _log.warning("%s is killed, since it does not stop: %s", self._config.name, error)
-                await self.close()
+            _log.warning("%s is ended, since it does not stop: %s", self._config.name, error)
+            await self.close()
+        self._played = None
+        await played.close()
 
     async def _look(self) -> None:
         """Note that the agent has seen what it was shown."""
-        if self._shown is not None:
-            self._seen, self._shown = self._shown, None
-            stored = self._config.name, self._id, self._seen.version
+        if self._shown != self._seen:
+            self._seen = self._shown
+            stored = self._config.name, self._id, self._seen
             await self._kernel.journal.write_agent_session(self._row, *stored)
 
     # Beginning and end
@@ -135,13 +138,9 @@ class AgentSession:
         """Start the process, and begin its session or go on with it."""
         await self.close()
         project, seconds = self._kernel.project, self._settings.agent_silence_seconds
-        try:
-            process = await AgentProcess.start(self._config, project, self.log)
-        except (OSError, ValueError) as error:
-            raise AgentFailed(f"cannot be started: {error}") from error
         client = AgentClient(lambda session: self._played if session == self._id else None)
-        connection = AgentConnection(
-            process, client, self._updated, self._settings.agent_line_bytes
+        connection = await AgentConnection.start(
+            self._config, project, self.log, client, self._updated
         )
         try:
             about = connection.agent.initialize(
@@ -152,12 +151,12 @@ class AgentSession:
             said = await connection.answered(about, seconds)
             if said.protocol_version != PROTOCOL_VERSION:
                 found = f"version {said.protocol_version} of the protocol"
-                raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}")
+                raise AgentFailed(f"speaks {found}, and antiphon version {PROTOCOL_VERSION}.")
             try:
                 await self._open(connection, said)
             except AgentRefused as error:
                 ways = [one.description or one.name for one in said.auth_methods or ()]
-                more = f". It may have to be logged in: {'; '.join(ways)}" if ways else ""
+                more = f" It may have to be logged in: {'; '.join(ways)}." if ways else ""
                 raise AgentRefused(f"{error}{more}") from error
         except BaseException:
             await run_uninterrupted(connection.end())
@@ -175,42 +174,24 @@ class AgentSession:
         resumes = getattr(can.session_capabilities, "resume", None) is not None
         opened: Any = None
         if stored is not None and (resumes or can.load_session):
-            session, seq = stored
-            self._seen = self._seen if (self._id, self._seen.version) == stored else Look(seq)
-            self._id = session
+            self._id, self._seen = stored
             begin: Any = agent.resume_session if resumes else agent.load_session
             try:
-                opened = await connection.answered(begin(session_id=session, cwd=folder), seconds)
+                opened = await connection.answered(begin(session_id=self._id, cwd=folder), seconds)
             except AgentRefused as error:
                 _log.info("%s begins a new session: %s", self._config.name, error)
         if opened is None:
             opened = await connection.answered(agent.new_session(cwd=folder), seconds)
-            self._id, self._shown = opened.session_id, Look()
-            self.files_read.clear()
-            await self._look()
+            self._id, self._seen = opened.session_id, 0
+            self._files_read.clear()
         self.modes = opened.modes
         self.config_options = list(opened.config_options or ())
-        self.changed.notify()
 
     async def close(self) -> None:
         """End the process, if one runs; the session goes on with the next turn."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await run_uninterrupted(connection.end())
-
-    def _explained(self, error: AgentFailed) -> str:
-        """Return what people are told of a failure, and what they can do."""
-        command = " ".join(self._config.command)
-        said = str(error).rstrip(".")
-        if isinstance(error, AgentRefused):
-            return f"{self._config.name} {said}."
-        if "\n" in said:
-            said, last = said.split("\n", 1)
-            return f"{self._config.name} {said}\n{last}\nAll of it is in {self.log}."
-        return (
-            f"{self._config.name} {said}. See that its command is installed and runs"
-            f" ({quote(command)}), and look at {self.log}."
-        )
 
     # What the agent says of the session, and what people choose
 
@@ -227,7 +208,6 @@ class AgentSession:
             case _ if self._played is not None and notification.session_id == self._id:
                 await self._look()
                 await self._played.take(update)
-        self.changed.notify()
 
     async def set_mode(self, mode: str) -> None:
         """Let the agent work in another of its modes.
@@ -238,21 +218,19 @@ class AgentSession:
         await self._choose(lambda agent: agent.set_session_mode(session_id=self._id, mode_id=mode))
         if self.modes is not None:
             self.modes.current_mode_id = mode
-        self.changed.notify()
 
     async def set_option(self, option: str, value: str | bool) -> None:
         """Give an option of the session another value, as `set_mode` does."""
         given = {"config_id": option, "session_id": self._id, "value": value}
         said = await self._choose(lambda agent: agent.set_config_option(**given))
         self.config_options = list(said.config_options)
-        self.changed.notify()
 
     async def _choose(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
         connection, name = self._connection, self._config.name
         try:
             if connection is None or connection.has_ended:
-                raise AgentFailed("does not run here: it starts with the first message to it")
+                raise AgentFailed("does not run here: it starts with the first message to it.")
             seconds = self._settings.agent_silence_seconds
             return await connection.answered(request(connection.agent), seconds)
         except AgentFailed as error:
-            raise invalid_params(f"{name} {error}.", field="agent") from error
+            raise invalid_params(f"{name} {error}", field="agent") from error

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+
+from acp import schema
 
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.asker import AskerDismissed
@@ -20,18 +22,6 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalOutput:
-    """Output of a command so far, and how it has ended."""
-
-    output: str
-    truncated: bool
-    """Whether the beginning is left out."""
-    exit_code: int | None = None
-    signal: str | None = None
-    """Name of the signal that has ended it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -54,12 +44,13 @@ class AgentTerminals:
     async def create(
         self,
         command: str,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
+        args: Sequence[str] | None = None,
+        env: Sequence[schema.EnvVariable] | None = None,
         cwd: str | None = None,
         output_byte_limit: int | None = None,
+        **_: object,
     ) -> str:
-        """Start a command, which a person may have to allow; return the id of its terminal.
+        """Start a command, which a person may have to allow; return the id of its block.
 
         People see variables and folder in its line, since they change what it does.
 
@@ -67,11 +58,11 @@ class AgentTerminals:
             AntiphonError: permission_denied if it may not be run.
         """
         turn, writer = self._turn, self._turn.writer
-        line = replace_half_characters(" ".join([command, *map(shlex.quote, args)]))
+        line = replace_half_characters(" ".join([command, *map(shlex.quote, args or ())]))
         if cwd is not None and cwd.rstrip("/") != str(writer.kernel.project):
             line = f"cd {shlex.quote(cwd)} && {line}"
-        for name, value in (env or {}).items():
-            line = f"export {shlex.quote(f'{name}={value}')}; {line}"
+        for one in env or ():
+            line = f"export {shlex.quote(f'{one.name}={one.value}')}; {line}"
         if not line.strip():
             raise invalid_params("The command is empty: say what to run.", field="command")
         blocks = await turn.open_call(turn.request(SHELL, {"command": line}), line)
@@ -79,25 +70,27 @@ class AgentTerminals:
         self._terminals[blocks.call] = _AgentTerminal(blocks, output_byte_limit, task)
         return blocks.call
 
-    def block(self, terminal: str) -> str:
-        """Return the block of the call of a terminal."""
-        return self._find(terminal).blocks.call
-
-    def output(self, terminal: str) -> TerminalOutput:
+    def output(self, terminal: str) -> schema.TerminalOutputResponse:
         """Return what people see of the output of a command, and how it ended, if it has."""
         found, document = self._find(terminal), self._turn.writer.context.document
-        data, code = document.text(found.blocks.result).encode(), None
+        data, status = document.text(found.blocks.result).encode(), None
         cut = 0 if found.limit is None else max(len(data) - found.limit, 0)
-        truncated = bool(cut) or document.header(found.blocks.result).truncated
         if found.task.done():
-            code = document.header(found.blocks.call).exit_code
-        signal = "SIGTERM" if found.task.done() and code is None else None
-        return TerminalOutput(data[cut:].decode(errors="ignore"), truncated, code, signal)
+            code = document.header(terminal).exit_code
+            signal = "SIGTERM" if code is None else None
+            status = schema.TerminalExitStatus(exit_code=code, signal=signal)
+        return schema.TerminalOutputResponse(
+            output=data[cut:].decode(errors="ignore"),
+            truncated=bool(cut) or document.header(found.blocks.result).truncated,
+            exit_status=status,
+        )
 
-    async def wait(self, terminal: str) -> TerminalOutput:
-        """Wait until a command has ended."""
+    async def wait(self, terminal: str) -> schema.TerminalExitStatus:
+        """Wait until a command has ended; return how."""
         await asyncio.wait({self._find(terminal).task})
-        return self.output(terminal)
+        status = self.output(terminal).exit_status
+        assert status is not None
+        return status
 
     async def kill(self, terminal: str) -> None:
         """End a command; its output stays."""
@@ -110,8 +103,8 @@ class AgentTerminals:
 
     async def close(self) -> None:
         """End every command."""
-        for one in tuple(self._terminals.values()):
-            await self._end(one, "Ended with the turn.")
+        every = tuple(self._terminals.values())
+        await asyncio.gather(*(self._end(one, "Ended with the turn.") for one in every))
         self._terminals.clear()
 
     def _find(self, terminal: str) -> _AgentTerminal:

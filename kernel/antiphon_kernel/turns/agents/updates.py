@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.block_writer import (
     SHELL,
     CallBlocks,
@@ -28,9 +26,6 @@ from antiphon_kernel.turns.turn import TurnFailed, one_line
 from antiphon_kernel.types.block_metadata import AGENT_CALL, USAGE
 from antiphon_kernel.types.constants import MAX_TOKENS, REFUSED
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-_log = logging.getLogger(__name__)
 
 _PLAN: Final = json.loads(encode_schema(ListSchema(item_schema=TextSchema())))
 _PLAN_MARKS: Final = {"completed": "[x] {}", "in_progress": "[ ] {} (in progress)"}
@@ -38,14 +33,11 @@ _PLAN_MARKS: Final = {"completed": "[x] {}", "in_progress": "[ ] {} (in progress
 _LOCATIONS: Final = 20
 """Places of a call that its block names."""
 
-_NO_ENDS: Final = {
-    "max_turn_requests": (
-        "The agent has stopped: it has made as many requests as it makes in one turn.",
-        "limit",
-    ),
-    "cancelled": ("The agent says that its turn was cancelled.",),
+_BROKEN_OFF: Final = {
+    "max_turn_requests": "it has made as many requests as it makes in one turn",
+    "cancelled": "it says that its turn was cancelled",
 }
-"""Reasons for an end with which an answer is not whole, and what people are told of them."""
+"""Ends with which an answer is not whole."""
 
 _ENDED: Final = "The turn ended before the agent said what came of this call."
 
@@ -69,15 +61,10 @@ class _AgentCall:
     """A call of the agent, from the first word of it to its result."""
 
     block: str
-    shell: bool
-    said: dict[str, Any] = field(default_factory=dict)
-    """Text and header fields of its block."""
-    output: str | None = None
+    output: str = ""
     """Its result, as the agent has said it."""
     result: CallBlocks | None = None
     has_ended: bool = False
-    changes: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Old and new text of each file that it changes, or of parts of them."""
 
 
 @dataclass(eq=False, slots=True)
@@ -85,7 +72,6 @@ class TurnUpdates:
     """Everything that an agent says in one turn."""
 
     turn: AgentTurn
-    terminals: AgentTerminals
     _kind: BlockKind | None = None
     _block: str = ""
     _message: str | None = None
@@ -107,8 +93,7 @@ class TurnUpdates:
             case schema.ToolCallStart() | schema.ToolCallUpdate():
                 await self._take_call(update)
             case schema.AgentPlanUpdate():
-                marked = ((_PLAN_MARKS.get(one.status, "[ ] {}"), one) for one in update.entries)
-                await self._write_plan([mark.format(one.content) for mark, one in marked])
+                await self._write_plan(update.entries)
 
     async def end(self, reason: str, usage: schema.Usage | None) -> None:
         """End the turn as the agent has ended it.
@@ -131,12 +116,10 @@ class TurnUpdates:
                 writer.describe(self._last, metadata={USAGE: used.as_json()})
             asker, agent = self.turn.asker.session.principal.id, writer.actor.principal.id
             await writer.kernel.usage.add(writer.context.id, agent, asker, used)
-        if reason in _NO_ENDS:
-            raise TurnFailed(*_NO_ENDS[reason])
-        if is_cut and not is_text:
-            raise TurnFailed(f"The answer ended before it began: {reason}.")
-        if self._last is None:
-            raise TurnFailed("The agent has answered nothing.")
+        if reason in _BROKEN_OFF:
+            raise TurnFailed(f"The agent has stopped: {_BROKEN_OFF[reason]}.", "limit")
+        if self._last is None or (is_cut and not is_text):
+            raise TurnFailed(f"The agent has ended without an answer: {reason}.")
 
     # Text
 
@@ -156,150 +139,112 @@ class TurnUpdates:
             fields = {} if reason is None else {"stop_reason": reason}
             await self.turn.writer.finish(self._block, Status.DONE, **fields)
 
-    async def _write_plan(self, steps: list[str]) -> None:
-        writer = self.turn.writer
-        if self._plan is None:
-            await self._end_text()
-            self._plan = self._last = await writer.create(
-                BlockKind.TEXT, self.turn.prompt, steps, schema=_PLAN
-            )
-        else:
-            params = {"block_id": self._plan, "content": steps}
-            await writer.kernel.call(writer.actor, "block.import", params)
+    async def _write_plan(self, entries: Sequence[schema.PlanEntry]) -> None:
+        steps = [_PLAN_MARKS.get(one.status, "[ ] {}").format(one.content) for one in entries]
+        if self._plan is not None:
+            await self._set(self._plan, steps)
+            return
+        await self._end_text()
+        create, prompt = self.turn.writer.create, self.turn.prompt
+        self._plan = self._last = await create(BlockKind.TEXT, prompt, steps, schema=_PLAN)
 
     # Calls
 
     async def _take_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
-        """Write what is said of a call, which may be new.
-
-        One of whose blocks somebody has ended is followed no more.
-        """
-        call = self._calls.get(update.tool_call_id)
-        if call is None or (call.has_ended and isinstance(update, schema.ToolCallStart)):
-            call = await self._begin_call(update)
+        """Write what is said of a call, which may be new."""
+        writer = self.turn.writer
+        call = self._calls.get(update.tool_call_id) or await self._begin_call(update)
         if call.has_ended:
             return
-        try:
-            await self._write_call(call, update)
-        except AntiphonError as error:
-            if error.code is not ErrorCode.INVALID_TRANSITION:
-                raise
-            _log.info("call %s was ended by somebody else: %s", call.block, error)
-            call.has_ended = True
-            writer = self.turn.writer
-            for block in (*writer.context.block_tree.descendants(call.block, 1), call.block):
-                await writer.finish(block, Status.ERROR, is_error=True)
+        self._describe(call.block, update)
+        if update.status == "in_progress" and call.result is None:
+            await writer.begin(call.block)
+        if update.content is not None:
+            said = [self._content(one) for one in update.content if one.type != "diff"]
+            call.output = "\n".join(one.removesuffix("\n") for one in said)
+        call.has_ended = update.status in ("completed", "failed")
+        if call.has_ended and not call.output and update.raw_output is not None:
+            call.output = _raw_text(update.raw_output)
+        if not call.output and not call.has_ended:
+            return
+        result = call.result = call.result or await open_result(writer, call.block)
+        kept = KeptOutput(self.turn.settings.output_code_points)
+        result.output[:] = [kept.add(call.output) + kept.take_rest()]
+        await self._set(result.result, result.output[0])
+        if call.has_ended:
+            failed = update.status == "failed"
+            status, truncated = Status.ERROR if failed else Status.DONE, kept.left_out > 0
+            await writer.finish(result.result, status, truncated=truncated, is_error=failed)
+            await result.end(status, is_error=failed)
 
     async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> _AgentCall:
         await self._end_text()
-        turn, is_shell = self.turn, update.kind == "execute"
-        name = SHELL if is_shell else _title(update) or update.kind or "tool"
+        turn, title = self.turn, one_line(update.title or "")
+        name, text = (SHELL, title) if update.kind == "execute" else (title or "tool", "")
         number = len(self._calls)
-        block = await begin_call(turn.writer, turn.prompt, uuid.uuid4().hex, name, "", number)
+        block = await begin_call(turn.writer, turn.prompt, uuid.uuid4().hex, name, text, number)
         turn.calls[update.tool_call_id] = self._last = block
         turn.presence.write_in(block)
-        call = self._calls[update.tool_call_id] = _AgentCall(block, is_shell)
+        call = self._calls[update.tool_call_id] = _AgentCall(block)
         return call
 
-    async def _write_call(
-        self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
-    ) -> None:
-        turn, writer = self.turn, self.turn.writer
-        text, fields = self._described(call, update)
-        if text is not None or fields:
-            writer.describe(call.block, text=text, **fields)
-        if update.status == "in_progress" and call.result is None:
-            await writer.begin(call.block)
-        said = [self._content(one) for one in update.content or () if one.type != "diff"]
-        if update.content is not None:
-            call.output = "\n".join(one.removesuffix("\n") for one in said)
-        has_ended = update.status in ("completed", "failed")
-        if has_ended and not call.output and update.raw_output is not None:
-            call.output = _raw_text(update.raw_output)
-        if call.output or has_ended:
-            call.result = call.result or await open_result(writer, call.block)
-            kept = KeptOutput(turn.settings.output_code_points)
-            text = kept.add(call.output or "") + kept.take_rest()
-            before = "".join(call.result.output)
-            if text.startswith(before):
-                await writer.append(call.result.result, text[len(before) :])
-            else:
-                writer.describe(call.result.result, text=text)
-            call.result.output[:] = [text]
-            if has_ended:
-                call.has_ended = True
-                is_failed = update.status == "failed"
-                status, truncated = Status.ERROR if is_failed else Status.DONE, kept.left_out > 0
-                fields = {"is_error": True} if is_failed else {}
-                await writer.finish(call.result.result, status, truncated=truncated, **fields)
-                await call.result.end(status, **fields)
-
-    def _described(
-        self, call: _AgentCall, update: schema.ToolCallStart | schema.ToolCallUpdate
-    ) -> tuple[str | None, dict[str, Any]]:
-        """Return the text and the header fields of a call, as far as an update changes them."""
-        stated: dict[str, Any] = {"kind": update.kind, "title": _title(update) or None}
+    def _describe(self, block: str, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
+        """Write what an update says of a call itself: what it is about, and what it does."""
+        writer, raw = self.turn.writer, update.raw_input
+        document = writer.context.document
+        header, title = document.header(block), one_line(update.title or "")
+        about = {"kind": update.kind, "title": title}
+        new: dict[str, Any] = {name: value for name, value in about.items() if value}
         if update.locations is not None:
-            stated["locations"] = [
+            new["locations"] = [
                 {"path": self._named(one.path)} | ({"line": one.line - 1} if one.line else {})
                 for one in update.locations[:_LOCATIONS]
             ]
-        about = call.said.get("metadata", {}).get(AGENT_CALL, {})
-        about = about | {name: value for name, value in stated.items() if value is not None}
-        new: dict[str, Any] = {"metadata": {AGENT_CALL: about}}
-        if isinstance(update.raw_input, dict) and update.raw_input:
-            given = json.dumps(update.raw_input, ensure_ascii=False)
-            most = self.turn.writer.kernel.limits.value_code_points
+        new = {"metadata": {AGENT_CALL: header.metadata.get(AGENT_CALL, {}) | new}}
+        if isinstance(raw, dict) and raw:
+            given = json.dumps(raw, ensure_ascii=False)
+            most = writer.kernel.limits.value_code_points
             new["input"] = given if len(given) <= most else "{}"  # what it writes, most often
         # People read how files change in the call, as they do for models.
-        for one in update.content or ():
-            if one.type == "diff":
-                old, known = one.old_text or "", call.changes.get(one.path)
-                if known is None or old not in known[0] or one.new_text not in known[1]:
-                    call.changes[one.path] = old, one.new_text  # else a part of what it has shown
-        changes = [
-            unified_diff(*_lines(*texts), self._named(path)) for path, texts in call.changes.items()
-        ]
-        if call.shell:
-            raw = update.raw_input if isinstance(update.raw_input, dict) else {}
-            command = raw.get("command")
-            new["text"] = (
-                command if isinstance(command, str) else call.said.get("text", _title(update))
-            )
-        elif any(changes):
-            kept = KeptOutput(self.turn.settings.output_code_points)
-            shown = kept.add("".join(changes)) + kept.take_rest()
-            new |= {"text": shown, "tool_name": EDIT}
-        elif update.title is not None and call.said.get("tool_name") != EDIT:
-            new["tool_name"] = _title(update) or "tool"
-        fields = {name: value for name, value in new.items() if call.said.get(name) != value}
-        call.said |= fields
-        return fields.pop("text", None), fields
+        changes = "".join(
+            unified_diff(*_lines(one.old_text or "", one.new_text), self._named(one.path))
+            for one in update.content or ()
+            if one.type == "diff"
+        )
+        if header.tool_name == SHELL:
+            if isinstance(raw, dict) and isinstance(raw.get("command"), str):
+                new["text"] = raw["command"]
+        elif changes:
+            new["tool_name"], shown = EDIT, document.text(block)
+            lines = [line[1:] for line in changes.split("\n") if line.startswith(("+", "-"))]
+            if not all(line in shown for line in lines):  # else a part of what it has shown
+                kept = KeptOutput(self.turn.settings.output_code_points)
+                new["text"] = kept.add(changes) + kept.take_rest()
+        elif title and header.tool_name != EDIT:
+            new["tool_name"] = title
+        writer.describe(block, **new)
+
+    async def _set(self, block: str, content: str | list[str]) -> None:
+        writer, params = self.turn.writer, {"block_id": block, "content": content}
+        await writer.kernel.call(writer.actor, "block.import", params)
 
     def _content(self, content: Any) -> str:
         """Return a part of a call's result as text."""
         if content.type == "content":
             return content_text(content.content)
-        try:
-            block = self.terminals.block(content.terminal_id)
-        except AntiphonError:
-            return "[a terminal that is not there any more]"
-        return f"[output in {self.turn.writer.context.block_name(block)}]"
+        context = self.turn.writer.context  # a terminal has the id of its block
+        is_there = content.terminal_id in context.document
+        return f"[output in {context.block_name(content.terminal_id)}]" if is_there else ""
 
     def _named(self, path: str) -> str:
         """Return a path as it is named in the project."""
-        project = str(self.turn.writer.kernel.project)
-        return os.path.relpath(path, project) if path.startswith(f"{project}{os.sep}") else path
+        return path.removeprefix(f"{self.turn.writer.kernel.project}/")
 
 
 def _lines(old: str, new: str) -> tuple[str, str]:
     """Return two texts, or parts of texts, as whole lines if neither ends with one."""
     is_part = bool(old) and not old.endswith("\n") and not new.endswith("\n")
     return (f"{old}\n", f"{new}\n") if is_part else (old, new)
-
-
-def _title(update: schema.ToolCallStart | schema.ToolCallUpdate) -> str:
-    return one_line(update.title or "")
 
 
 def _raw_text(output: Any) -> str:
