@@ -203,7 +203,7 @@ def acp(kernel: KernelTarget) -> None:
         raise CommandError(
             "ACP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
-    if sys.stdin.isatty():
+    if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in map(_mode, (0, 1))):
         raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():
         from antiphon.acp_agent.agent import serve
