@@ -59,3 +59,5 @@ def test_without_an_editor_it_says_what_it_is_for(machine: Machine) -> None:
     terminal = machine.terminal("acp")
     terminal.wait_for("this is for editors to start")
     assert terminal.wait_for_end() == 2
+    done = machine.run_program(["/bin/sh", "-c", f"exec {ANTIPHON} acp < /dev/null"], b"")
+    assert (done.returncode, done.stderr[:22]) == (2, "antiphon: this is for ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from contextlib import suppress
 from importlib.util import find_spec
@@ -201,7 +203,7 @@ def acp(kernel: KernelTarget) -> None:
         raise CommandError(
             "ACP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
-    if sys.stdin.isatty():
+    if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in map(_mode, (0, 1))):
         raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():
         from antiphon.acp_agent.agent import serve
@@ -215,6 +217,13 @@ def acp(kernel: KernelTarget) -> None:
 
     with suppress(KeyboardInterrupt):
         run_loop(lambda: serve(find))
+
+
+def _mode(file: int) -> int:
+    try:
+        return os.fstat(file).st_mode
+    except OSError:  # it is closed
+        return 0
 
 
 def _read_message(command: str) -> str:
