@@ -12,7 +12,7 @@ from antiphon.screens.questions import READ_SECONDS
 from antiphon_kernel.mcp_servers import Answer, Elicitation
 from antiphon_kernel.turns.block_writer import BlockWriter, begin_call, open_result
 from antiphon_kernel.types.enums import PrincipalKind
-from tests.app.opened import World, opened, world
+from tests.app.opened import Opened, World, opened, world
 from tests.clocks import ManualClock
 from tests.waiting import until
 
@@ -48,6 +48,17 @@ def test_others_see_who_may_answer() -> None:
     assert server_question(asked, may_decide=False) == said
 
 
+async def decide(there: Opened, clock: ManualClock, question: str, key: str) -> None:
+    """Press a key when the question has been there for long enough to be read."""
+    questions, cells = there.screen.controllers.questions, there.screen.cells
+    await there.sees(question)
+    await until(lambda: there.screen.situation.asks, "the call is chosen")
+    asked = questions._asked  # noqa: SLF001
+    await until(lambda: asked.get(cells.focused_cell or "") is not None, "it has been drawn")
+    clock.ms += round(1_000 * READ_SECONDS)
+    await there.press(key)
+
+
 async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
     clock = ManualClock()
     async with world(tmp_path) as here, opened(here, clock=clock) as there:
@@ -55,10 +66,7 @@ async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
         answer = await ask(here, schema=FORM)
         await there.sees(asked.split(" (")[0])
         await there.press("escape", mode=Mode.NAVIGATE)
-        await until(lambda: there.screen.situation.asks, "the call is chosen")
-        await there.sees("o\xa0answer · O\xa0put\xa0aside · n\xa0decline")
-        clock.ms += round(1_000 * READ_SECONDS)
-        await there.press("o")
+        await decide(there, clock, "o\xa0answer · O\xa0put\xa0aside · n\xa0decline", "o")
         await there.sees("Your name")
         for title in ("count", "colour", "sure"):
             await there.press("enter")
@@ -73,16 +81,12 @@ async def test_owner_answers_by_a_form_or_without_one(tmp_path: Path) -> None:
         await until(lambda: not there.shows("tickets asks"), "the question is gone")
 
         answer = await ask(here, url="https://example.org/pay")
-        await there.sees("Who are you? https://example.org/pay")
-        await until(lambda: there.screen.situation.asks, "the next call is chosen")
-        clock.ms += round(1_000 * READ_SECONDS)
-        await there.press("o")
+        await decide(there, clock, "Who are you? https://example.org/pay", "o")
         await there.sees("Have you opened https://example.org/pay?")
         await there.press("y")
         assert await answer == ("accept", None)
+        await until(lambda: not there.shows("tickets asks"), "the question is gone")
 
         answer = await ask(here, schema={**FORM, "properties": {}})
-        await until(lambda: there.screen.situation.asks, "the next call is chosen")
-        clock.ms += round(1_000 * READ_SECONDS)
-        await there.press("n")
+        await decide(there, clock, "tickets asks: Who are you?", "n")
         assert await answer == ("decline", None)
