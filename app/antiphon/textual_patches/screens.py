@@ -95,6 +95,8 @@ def take_out(app: App[None], screen: Screen[Any], mode: str) -> None:
 
 def _tell(app: App[None], front: Screen[Any]) -> None:
     """Tell the screens if another one is in front than was."""
+    for screen in app.screen_stack:
+        screen.refresh()  # each keeps the one below it as it drew that, which may be itself by now
     if app.screen is not front:
         front.post_message(events.ScreenSuspend())
         app.screen.post_message(events.ScreenResume())
