@@ -63,20 +63,21 @@ def command_of(view: CellView) -> str:
     """Return the call's text or, without one, the command or arguments in its input.
 
     While people decide about it, that is always its input: nobody can change that. What an agent
-    calls its call stands before it, or in its place.
+    calls its call stands before it, or in its place. Of no arguments nothing is said.
     """
     title = agent_call(view.header).get("title") or ""
-    if title and not view.text:
+    text = "" if view.text.strip() == "{}" else view.text
+    if title and not text:
         said = view.header.input if view.question else None
         return f"{title}\n{said}" if said else str(title)
-    if not view.header.input or (view.text and not view.question):
-        return view.text
+    if not view.header.input or (text and not view.question):
+        return text
     arguments = arguments_of(view.header.input)
     if arguments is None:
         return view.header.input
     command = arguments.get("command")
     if isinstance(command, str):
-        return view.text if command == view.text else command
+        return text if command == text else command
     return " ".join(
         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
     )

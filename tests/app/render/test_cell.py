@@ -102,6 +102,9 @@ def test_call_without_text_shows_its_input() -> None:
     assert lines("tool_call", "", tool_name="read", input='{"path": "a"}', tool_kind="mcp") == [
         '▪ read path="a"' + "✓".rjust(25)
     ]
+    assert lines("tool_call", "{}", tool_name="read", input="{}", tool_kind="mcp") == [
+        "▪ read" + "✓".rjust(34)
+    ]
 
 
 def test_call_that_waits_shows_what_would_run_and_asks_below() -> None:

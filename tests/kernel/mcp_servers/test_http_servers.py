@@ -60,7 +60,7 @@ async def serving(tokens: list[str | None]) -> AsyncIterator[str]:
             tokens.append(None if token is None else token.decode())
         await app(scope, receive, send)
 
-    config = uvicorn.Config(noting, port=0, log_level="error", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(noting, port=0, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     await until(lambda: server.started)

@@ -29,23 +29,20 @@ def taking(schema: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "value", "wrong"),
     [
-        (TREE, {"children": [{"children": [], "name": "ab"}]}, None),
-        (TREE, {"children": [{"children": [{"name": "a"}]}]}, r"children\.0\.children\.0\.name"),
-        (TREE, {"child": 1}, "child"),
-        (taking({"$ref": "http://127.0.0.1:1/schema"}), {"a": 1}, "names what is not there"),
-        (taking({"$ref": "#/properties/a"}), {"a": 1}, "nested too deeply"),
+        ({"properties": {"a": {"minLength": 2}}}, {"a": "b"}, "^a: "),
+        ({"type": "object", "required": ["a"]}, {}, "^'a' is a required"),
+        # What expressions and references say is left to the server.
+        (TREE, {"children": [{"children": [{"name": "a"}]}]}, None),
+        (taking({"$ref": "http://127.0.0.1:1/schema"}), {"a": 1}, None),
+        (taking({"$ref": "#/properties/a"}), {"a": 1}, None),
         (
             {**taking({"$ref": "#/$defs/d0"}), "$defs": {**DOUBLED, f"d{LEVELS}": {}}},
             {"a": 1},
-            "refers to itself too often",
+            None,
         ),
         (taking({"pattern": SLOW_PATTERN}), {"a": SLOW}, None),
         (taking({"$schema": "draft", "pattern": SLOW_PATTERN}), {"a": SLOW}, None),
-        (
-            {"type": "object", "patternProperties": {SLOW_PATTERN: {}}, **TREE},
-            {SLOW: 1},
-            None,
-        ),
+        ({"type": "object", "patternProperties": {SLOW_PATTERN: {}}}, {SLOW: 1}, None),
     ],
 )
 def test_value_is_checked_in_little_time(
@@ -59,7 +56,7 @@ def test_value_is_checked_in_little_time(
             check_value(schema, value)
 
 
-def test_schema_of_an_odd_version_is_checked_by_the_latest() -> None:
-    check_schema({"type": "object", "$schema": ["x"]})
+@pytest.mark.parametrize("schema", [{"$schema": ["x"]}, {"required": 5}, {"type": "thing"}])
+def test_what_is_no_schema_is_refused(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="no JSON schema"):
-        check_schema({"type": "object", "$schema": "https://example.org/", "required": 5})
+        check_schema(schema)
