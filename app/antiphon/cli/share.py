@@ -31,7 +31,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
-    from antiphon.ssh.files import SshAddress
+    from antiphon.hosts.host_address import HostAddress
     from antiphon_kernel.client.tool_client import ToolClient
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -222,7 +222,7 @@ def share(
         folder = ensure_kernel(data)
         kernel = KernelTarget(lambda: lambda: read_address(folder))
         if stop:
-            stopped = stop_host(folder)
+            stopped = stop_host(folder, "ssh")
             words = "Not shared any more." if stopped else "It was not shared."
             print_result({"stopped": stopped}, as_json, [words])
         elif promote is not None:
@@ -254,7 +254,7 @@ def _share(
     as_json: bool,
 ) -> None:
     from antiphon.cli.launcher import start_host
-    from antiphon.ssh.files import is_loopback, running_host
+    from antiphon.hosts.host_address import is_loopback, running_host
 
     if find_spec("asyncssh") is None:
         raise CommandError(
@@ -262,7 +262,7 @@ def _share(
         )
     keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
-    running = running_host(folder)
+    running = running_host(folder, "ssh")
     if running is None and not is_loopback(bind) and not good:
         raise CommandError(
             f"listening on {bind} lets other machines connect, and nobody's key is known yet: name"
@@ -279,7 +279,9 @@ def _share(
             f" {'with' if running.ask else 'without'} --ask: `antiphon share --stop` ends that.",
             ExitCode.USAGE,
         )
-    address = start_host(folder, bind=bind, port=port, ask=ask, until=until)
+    options = ["--bind", bind, "--port", str(port), *(["--ask"] if ask else [])]
+    options += ["--until", str(until)] if until is not None else []
+    address = start_host(folder, "ssh", *options)
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
@@ -289,8 +291,8 @@ def _share(
     print_result(fields, as_json, _described(address, line, good))
 
 
-def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
-    from antiphon.ssh.files import is_loopback
+def _described(address: HostAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
+    from antiphon.hosts.host_address import is_loopback
     from antiphon_kernel.types.clock import iso_time
 
     lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
@@ -320,7 +322,7 @@ def _change(kernel: KernelTarget, tool: str, params: dict[str, str], as_json: bo
 
 
 def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
-    from antiphon.ssh.files import running_host
+    from antiphon.hosts.host_address import running_host
 
     async def ask(calls: ToolClient) -> tuple[Any, Any, Any]:
         members = (await calls.call("kernel.members", {}))["members"]
@@ -335,7 +337,7 @@ def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
         for session in one["sessions"]
         if "within" not in session and session["session"] != own
     ]
-    running = running_host(folder)
+    running = running_host(folder, "ssh")
     fields = {
         "shared": running.model_dump(exclude_none=True) if running is not None else None,
         "sessions": here,

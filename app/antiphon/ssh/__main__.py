@@ -16,9 +16,10 @@ import click
 @click.option("--until", type=int)
 def main(data: Path, bind: str, port: int, ask: bool, until: int | None) -> None:
     """Serve guests of the kernel of a data folder over SSH."""
-    from antiphon.ssh.host import HostOptions, run_host
+    from antiphon.hosts.host import HostOptions, run_host
+    from antiphon.ssh.server import listen
 
-    sys.exit(run_host(HostOptions(data, bind, port, ask, until)))
+    sys.exit(run_host(HostOptions("ssh", data, bind, port, ask=ask, until=until), listen))
 
 
 if __name__ == "__main__":
