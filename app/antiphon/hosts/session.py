@@ -180,6 +180,11 @@ class GuestSession(ABC):
         """Begin, with what the client has said of itself up to now."""
         self._running = asyncio.create_task(self._run(), name="session of a guest")
 
+    async def wait(self) -> None:
+        """Wait for its end."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
+
     def resize(self, columns: int, rows: int) -> None:
         """Give the terminal the size that the client says, as far as a terminal can have it."""
         self._size = (
