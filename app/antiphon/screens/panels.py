@@ -323,7 +323,7 @@ class ContextsPanel(Panel):
 
 @dataclass(frozen=True, slots=True)
 class KnownMember:
-    """A person or a program that the kernel knows; once for each session, if a host has let it in."""
+    """A person or a program that the kernel knows; once a session, if a host has let it in."""
 
     principal: str
     name: str
