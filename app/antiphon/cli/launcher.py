@@ -170,7 +170,7 @@ def _end_of(log: Path, count: int) -> str:
         return "".join(deque(lines, maxlen=count)).strip()
 
 
-def start_host(data: Path, kind: HostKind, *options: str) -> HostAddress:
+def start_host(data: Path, kind: HostKind, options: Sequence[str]) -> HostAddress:
     """Return the host of a data folder, started with these options if none runs.
 
     Raises:
@@ -182,7 +182,7 @@ def start_host(data: Path, kind: HostKind, *options: str) -> HostAddress:
     running = running_host(data, kind)
     if running is not None:
         return running
-    command = [sys.executable, "-P", "-m", f"antiphon.{kind}", "--data", str(data), *options]
+    command = [sys.executable, "-P", "-m", "antiphon.hosts", kind, "--data", str(data), *options]
     env = {
         name: value
         for name, value in os.environ.items()

@@ -274,7 +274,6 @@ def _share(
     until: int | None,
     as_json: bool,
 ) -> None:
-    from antiphon.cli.launcher import start_host
     from antiphon.hosts.host_address import is_loopback, running_host
 
     if find_spec("asyncssh") is None:
@@ -283,26 +282,13 @@ def _share(
         )
     keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
-    running = running_host(folder, "ssh")
-    if running is None and not is_loopback(bind) and not good:
+    if running_host(folder, "ssh") is None and not is_loopback(bind) and not good:
         raise CommandError(
             f"listening on {bind} lets other machines connect, and nobody's key is known yet: name"
             " some with --github or --keys.",
             ExitCode.USAGE,
         )
-    if running is not None and (
-        (port and port != running.port)
-        or (bind not in (LOOPBACK, running.bind))
-        or (ask and not running.ask)
-    ):
-        raise CommandError(
-            f"this project is shared already, on {running.bind} port {running.port}"
-            f" {'with' if running.ask else 'without'} --ask: `antiphon share --stop` ends that.",
-            ExitCode.USAGE,
-        )
-    options = ["--bind", bind, "--port", str(port), *(["--ask"] if ask else [])]
-    options += ["--until", str(until)] if until is not None else []
-    address = start_host(folder, "ssh", *options)
+    address = _started(folder, "ssh", bind, port, until=until, ask=ask or None)
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
@@ -310,6 +296,29 @@ def _share(
     line = f"ssh -p {address.port} {user}{socket.gethostname() if name in _ANY else name}"
     fields = {"line": line, **address.model_dump(exclude_none=True), "keys": good}
     print_result(fields, as_json, _described(address, line, good))
+
+
+def _started(folder: Path, kind: HostKind, bind: str, port: int, **asked: Any) -> HostAddress:
+    """Return the running host, which is as it was asked for; raise CommandError if it is not."""
+    from antiphon.cli.launcher import start_host
+    from antiphon.hosts.host_address import running_host
+
+    given = {key: value for key, value in asked.items() if value is not None}
+    running = running_host(folder, kind)
+    if running is not None and (
+        port not in (0, running.port)
+        or bind not in (LOOPBACK, running.bind)
+        or any(getattr(running, key) != value for key, value in given.items() if key != "until")
+    ):
+        raise CommandError(
+            f"this project is shared already, on {running.bind} port {running.port}"
+            f" {'with' if running.ask else 'without'} --ask and {running.url or 'without --url'}:"
+            " `antiphon share --stop` ends that.",
+            ExitCode.USAGE,
+        )
+    options = [f"--bind={bind}", f"--port={port}"]
+    options += [f"--{key}" if value is True else f"--{key}={value}" for key, value in given.items()]
+    return start_host(folder, kind, options)
 
 
 def _share_web(
@@ -321,41 +330,26 @@ def _share_web(
     url: str | None,
     as_json: bool,
 ) -> None:
-    from antiphon.cli.launcher import start_host
-    from antiphon.hosts.host_address import is_loopback, running_host
+    from antiphon.hosts.host_address import is_loopback
+    from antiphon_kernel.types.roles import AccessRole
 
     if find_spec("textual_serve") is None:
         raise CommandError(
             "a browser needs a library that is not installed: pip install 'antiphon[web]'."
         )
-    running = running_host(folder, "web")
-    if running is not None and (
-        port not in (0, running.port)
-        or bind not in (LOOPBACK, running.bind)
-        or url not in (None, running.url)
-    ):
-        raise CommandError(
-            f"this project has a page already, on {running.bind} port {running.port}"
-            f" {f'at {running.url}' if running.url else 'without --url'}: `antiphon share --stop`"
-            " ends that.",
-            ExitCode.USAGE,
-        )
-    options = ["--bind", bind, "--port", str(port), *(["--url", url] if url else [])]
-    address = start_host(folder, "web", *options)
+    address = _started(folder, "web", bind, port, url=url)
     made = call_kernel(kernel, "kernel.invite", asked, as_json=as_json)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
-    who = made["username"] if "name" in asked else f"each who comes, as a {made['role']}"
-    uses = f", {asked['uses']} times" if "uses" in asked else ""
-    until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
-    take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
-    lines = [link, f"  lets in    {who}, {until}{uses}"]
+    until = f" until {to_the_minute(made['expires'])}" if "expires" in made else ""
+    uses = f" {asked['uses']} browsers" if "uses" in asked else " whoever has it"
+    lines = [link, f"  lets in   {uses}{until}, as {AccessRole(made['role']).described()}"]
     if is_loopback(address.bind) and not address.url:
         lines.append("  reached    from this machine only; docs/web.md says how from elsewhere")
+    take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
     lines.append(f"  ends       with antiphon call kernel.revoke {take_back},")
     lines.append("             with antiphon share --stop, or with the kernel")
-    fields = {"link": link, **address.model_dump(exclude_none=True), **made}
-    print_result(fields, as_json, lines)
+    print_result({"link": link, "port": address.port, **made}, as_json, lines)
 
 
 def _described(address: HostAddress, line: str, good: list[dict[str, Any]]) -> list[str]:

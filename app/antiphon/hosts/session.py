@@ -132,27 +132,12 @@ class GuestSession(ABC):
     # The connection
 
     def arguments(self) -> tuple[str, ...] | None:
-        """Return the command that the client wants, None for the app.
-
-        Raises:
-            RefusedError: if that is nothing for guests.
-        """
+        """Return the command that the client wants, None for the app; raise RefusedError."""
         return None
 
-    async def admit(self) -> None:  # noqa: B027  most have nothing to wait for
-        """Wait until the session may be opened.
-
-        Raises:
-            RefusedError: if it never may.
-        """
-
     @abstractmethod
-    async def open(self) -> OpenedSession:
-        """Open the session at the kernel.
-
-        Raises:
-            AntiphonError: if the kernel does not let the client in.
-        """
+    async def admit(self) -> OpenedSession:
+        """Open the session as soon as it may be; raise RefusedError if it never may."""
 
     @abstractmethod
     def write(self, data: bytes, *, is_error: bool = False) -> None:
@@ -163,8 +148,7 @@ class GuestSession(ABC):
         """Take no more from the client: the process has not read what came."""
 
     @abstractmethod
-    def resume_reading(self) -> None:
-        """Take more from the client."""
+    def resume_reading(self) -> None: ...
 
     @abstractmethod
     def say(self, text: str) -> None:
@@ -213,7 +197,6 @@ class GuestSession(ABC):
             reader.pause_reading()
 
     def resume_writing(self) -> None:
-        """Read more from the process."""
         for reader in self._readers:
             reader.resume_reading()
 
@@ -248,16 +231,19 @@ class GuestSession(ABC):
 
     # The session
 
+    async def open(self, **shown: str) -> OpenedSession:
+        """Open the session at the kernel, for what the guest has shown."""
+        if len(self.context.open) >= SESSIONS:
+            raise RefusedError("Too many sessions are open: come back later.")
+        self._is_waiting = False
+        return await self.context.link.open(**shown)
+
     async def _run(self) -> None:
         opened: OpenedSession | None = None
         code = 1
         try:
             arguments = self.arguments()
-            await self.admit()
-            if len(self.context.open) >= SESSIONS:
-                raise RefusedError("Too many sessions are open: come back later.")
-            self._is_waiting = False
-            opened = await self.open()
+            opened = await self.admit()
             self.context.open[opened.session] = self
             if not self.is_lost:
                 await self._start(opened, arguments)

@@ -125,16 +125,14 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
 
     # Its beginning and its end
 
-    async def admit(self) -> None:
+    async def admit(self) -> OpenedSession:
         link = self.context.link
         if self.context.ask and await link.refusal(self._key) is not None:
             waits = "is not known here. Waiting for the owner to let you in …"
             self.say(f"{self._key.fingerprint} {waits}")
             if await link.ask(self._key.line, self._claimed, ASK_SECONDS) is None:
                 raise RefusedError("You were not let in.")
-
-    async def open(self) -> OpenedSession:
-        return await self.context.link.open(fingerprint=self._key.fingerprint)
+        return await self.open(fingerprint=self._key.fingerprint)
 
     def arguments(self) -> tuple[str, ...] | None:
         if self._command is None:
