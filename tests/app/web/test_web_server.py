@@ -56,7 +56,9 @@ class EchoProcess:
             data = os.read(self.terminal, 65_536)
         self.typed += data
         if not data:
-            self.end(0)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self.terminal)
+            loop.call_later(0.05, self.end, 0)
 
     def end(self, code: int) -> None:
         if not self.ended:
@@ -240,8 +242,8 @@ async def test_browser_that_comes_again_is_the_same_guest_in_its_last_window_onl
     token = (await invite(served, "editor", uses=2))["token"]
     first, one = await guests.opened(token)
     second, two = await guests.opened(token)
-    assert await over(first) == "You have opened this in another window."
     assert one.ended
+    assert await over(first) == "You have opened this in another window."
     await guests.opened(token, "b" * 32)
     names = [Path(each.request.folder).name for each in guests.processes.all]
     assert names == ["guest", "guest", "guest2"]
@@ -284,7 +286,7 @@ async def test_terminal_gets_what_is_typed_and_its_size_and_nothing_of_what_is_n
     socket, process = await guests.opened((await invite(served, "editor"))["token"])
     pasted = "ü€👩 line\n" * 9_000
     for message in (
-        "[", "[" * 100_000, "{}", "[]", b"\xff", '["stdin", 1]', '["resize", {"width": "x"}]',
+        "[", "[" * 100_000, "{}", "[]", b"\xff", '["stdin", 1]', '["resize", {"width": "x", "height": "y"}]',
         '["stdin", "\\ud800"]', '["resize", {"width": 1e99, "height": true}]', '["focus"]',
         '["resize", {"width": 99999999999999999999, "height": -5}]',
     ):  # fmt: skip
