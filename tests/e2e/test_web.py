@@ -53,7 +53,7 @@ class WebProject(SharedProject):
         members = self.tool("kernel.members")["members"]
         return [one["username"] for one in members if self.sessions(one["username"], "web")]
 
-    def content(self, **where: str) -> str:
+    def last_content(self, **where: str) -> str:
         """Return the content of the last block of some kind."""
         (*_, block) = self.tool("block.list", kind="text", **where)["blocks"] or [{}]
         if not block:
@@ -159,7 +159,7 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
         guest.press("Enter")
         guest.wait_for("EDIT")
         guest.page.keyboard.type("zebraquilt")
-        wait_until(lambda: "zebraquilt" in project.content(role="model"), "what was typed")
+        wait_until(lambda: "zebraquilt" in project.last_content(role="model"), "what was typed")
         guest.page.set_viewport_size({"width": 700, "height": 400})
         wait_until(lambda: "EDIT" in guest.text and guest.screen.columns < 80, "the new size")
         guest.press("Escape")
@@ -173,7 +173,7 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
         assert len(pasted) > 10_000
         guest.page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
         guest.press("Control+v")
-        wait_until(lambda: project.content(role="user") == pasted, "what was pasted")
+        wait_until(lambda: project.last_content(role="user") == pasted, "what was pasted")
 
 
 def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: Any) -> None:

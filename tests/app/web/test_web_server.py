@@ -286,8 +286,9 @@ async def test_terminal_gets_what_is_typed_and_its_size_and_nothing_of_what_is_n
     socket, process = await guests.opened((await invite(served, "editor"))["token"])
     pasted = "ü€👩 line\n" * 9_000
     for message in (
-        "[", "[" * 100_000, "{}", "[]", b"\xff", '["stdin", 1]', '["resize", {"width": "x", "height": "y"}]',
-        '["stdin", "\\ud800"]', '["resize", {"width": 1e99, "height": true}]', '["focus"]',
+        "[", "[" * 100_000, "{}", "[]", b"\xff", '["stdin", 1]', '["focus"]',
+        '["resize", {"width": "x", "height": "y"}]',
+        '["stdin", "\\ud800"]', '["resize", {"width": 1e99, "height": true}]',
         '["resize", {"width": 99999999999999999999, "height": -5}]',
     ):  # fmt: skip
         await socket.send(message)
