@@ -229,7 +229,7 @@ async def test_app_comes_in_as_whom_the_link_is_for_and_the_session_is_listed(
     token = (await invite(served, "viewer", name="vera"))["token"]
     _, process = await guests.opened(token)
     assert process.request.environment["TERM"] == "xterm-256color"
-    assert await who(served, process.request.address.token) == ("vera", "viewer")
+    assert await who(served, process.request.address.token or "") == ("vera", "viewer")
     listed = {one["username"]: one for one in (await served.call("kernel.members"))["members"]}
     (session,) = [one for one in listed["vera"]["sessions"] if "within" not in one]
     assert session["via"] == "web"
