@@ -12,7 +12,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.changes import DocumentChange
@@ -20,7 +21,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.storage import CorruptContextError, StoredOp
+from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
 from antiphon_kernel.text.search import compile_pattern, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
@@ -32,7 +33,7 @@ from antiphon_kernel.types.block_metadata import (
     FILE_REFERENCE,
     SUMMARY_TYPE,
 )
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import Activity, BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
@@ -43,6 +44,7 @@ from antiphon_kernel.types.replay import (
     ReplayEdit,
     ReplayEnd,
     ReplayHeader,
+    ReplayPresence,
     ReplayPrincipal,
     SplicedText,
     write_replay_line,
@@ -54,7 +56,7 @@ _UNTOLD: Final = {"id", "blob", "runs_for", "source_context"}
 """Header fields that nothing of a replay needs."""
 
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
-"""What is told of metadata: as much as a screen shows."""
+"""Keys of metadata that are told: those that a screen shows."""
 
 _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason"),
@@ -89,45 +91,108 @@ async def replay_lines(
     redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
     await context.wait_persisted()
     if redact:
-        async for _, edits, text_of in _changes(kernel, context, upto, left_out):
+        async for _, edits, _, text_of in _changes(kernel, context, upto, left_out):
             redaction.follow(edits, text_of)
-    named: set[str] = set()
+    writer = _LineWriter(kernel, context, redaction, await _kernel_starts(kernel))
+    async for op, edits, presences, text_of in _changes(kernel, context, upto, left_out):
+        lines = writer.begin(op.time, label) if op.seq == 1 else writer.at_time(op.time)
+        if edits:
+            lines += writer.change(op, redaction.apply(edits))
+        for row, principal in presences:
+            lines += writer.at_time(row.time)
+            lines += writer.presence(row, principal, text_of)
+        if lines:
+            yield "".join(lines)
+    yield "".join([*writer.at_time(inf), write_replay_line(ReplayEnd(changes=writer.changes))])
 
-    def name(principals: Iterable[str]) -> Iterator[str]:
-        for one in principals:
-            if one not in named:
-                named.add(one)
-                with suppress(AntiphonError):  # a damaged header names nobody
-                    who = _principal(kernel, context.document, one)
-                    username = redaction.hide(who.username)
-                    yield write_replay_line(who.model_copy(update={"username": username}))
 
-    at, count, started = 0, 0, None
-    async for op, edits, _ in _changes(kernel, context, upto, left_out):
-        if started is None:
-            started, label = op.time, redaction.hide(label)
-            about = ReplayHeader(context_id=context.id, label=label, started=started)
-            yield write_replay_line(about)
-        at = max(at, op.time - started)
-        if not edits:
-            continue
-        count += 1
+async def _kernel_starts(kernel: Kernel) -> list[int]:
+    system = kernel.system.principal.id
+    sessions = await kernel.journal.sessions()
+    return [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
+
+
+class _LineWriter:
+    """Writer of the lines of a replay, in the order of their times."""
+
+    def __init__(
+        self, kernel: Kernel, context: Context, redaction: _Redaction, kernel_starts: list[int]
+    ) -> None:
+        self._kernel = kernel
+        self._context = context
+        self._redaction = redaction
+        self._kernel_starts = kernel_starts
+        self._started = self._at = self.changes = 0
+        self._named: set[str] = set()
+        self._present: dict[str, ReplayPresence] = {}
+        """The last line of each session that is there."""
+
+    def begin(self, time: int, label: str) -> list[str]:
+        self._started, label = time, self._redaction.hide(label)
+        about = ReplayHeader(context_id=self._context.id, label=label, started=time)
+        return [write_replay_line(about)]
+
+    def at_time(self, time: float) -> list[str]:
+        """Go on to a time; whoever was there when a kernel was killed has left with the next."""
+        lines: list[str] = []
+        while self._kernel_starts and self._kernel_starts[0] <= time:
+            self._go_to(self._kernel_starts.pop(0))
+            for one in self._present.values():
+                gone = ReplayPresence(at=self._at, session=one.session, by=one.by, activity=None)
+                lines.append(write_replay_line(gone))
+            self._present.clear()
+        if time < inf:
+            self._go_to(int(time))
+        return lines
+
+    def _go_to(self, time: int) -> None:
+        self._at = max(self._at, time - self._started)
+
+    def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
+        self.changes += 1
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
-        by, edits = op.principal, redaction.apply(edits)
-        change = ReplayChange(at=at, version=op.seq, by=by, operation=op.operation, edits=edits)
-        yield "".join([*name([by, *authors]), write_replay_line(change)])
-    yield write_replay_line(ReplayEnd(changes=count))
+        about = {"version": op.seq, "by": op.principal, "operation": op.operation}
+        line = ReplayChange(at=self._at, edits=edits, **about)
+        return [*self._name([op.principal, *authors]), write_replay_line(line)]
 
+    def presence(
+        self, row: PresenceRow, principal: str, text_of: Callable[[str], str | None]
+    ) -> list[str]:
+        """Tell where a session is; if that is in a block that is left out, only that it is there.
 
-def _principal(kernel: Kernel, document: Document, principal: str) -> ReplayPrincipal:
-    member = document.member(principal)
-    known = member or kernel.members.find(principal)
-    return ReplayPrincipal(
-        id=principal,
-        username=known.username,
-        kind=str(known.kind),
-        colour=member.colour if member is not None else 0,
-    )
+        Args:
+            text_of: the text of a block; None of one that is not there.
+        """
+        now = ReplayPresence(at=0, session=row.session, by=principal, activity=row.activity)
+        text = text_of(row.block) if row.block is not None else None
+        if text is not None:
+            at, to = (None if one is None else min(one, len(text)) for one in row[-2:])
+            now = now.model_copy(update={"block": row.block, "cursor": at, "anchor": to})
+        elif row.block is not None:
+            now = now.model_copy(update={"activity": Activity.IDLE})
+        before = self._present.pop(row.session, None)
+        if row.activity is not None:
+            self._present[row.session] = now
+        elif before is None:
+            return []
+        if now == before:
+            return []
+        line = now.model_copy(update={"at": self._at})
+        return [*self._name([principal]), write_replay_line(line)]
+
+    def _name(self, principals: Iterable[str]) -> Iterator[str]:
+        """Lines of those who have not been named."""
+        for one in principals:
+            if one not in self._named:
+                self._named.add(one)
+                member = self._context.document.member(one)
+                with suppress(AntiphonError):  # a damaged header names nobody
+                    known = member or self._kernel.members.find(one)
+                    username = self._redaction.hide(known.username)
+                    colour = member.colour if member is not None else 0
+                    kind = str(known.kind)
+                    who = ReplayPrincipal(id=one, username=username, kind=kind, colour=colour)
+                    yield write_replay_line(who)
 
 
 def _left_out(document: Document) -> Mapping[str, bool]:
@@ -165,29 +230,40 @@ def _left_out(document: Document) -> Mapping[str, bool]:
 
 async def _changes(
     kernel: Kernel, context: Context, upto: int, left_out: Mapping[str, bool]
-) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit], Callable[[str], str]], None]:
-    """Yield each transaction up to a version with what it did to blocks that are told of.
-
-    The function gives the text of a block after it.
-    """
+) -> AsyncGenerator[_JournalStep, None]:
+    """Yield each transaction up to a version."""
     document, slices = Document(kernel.ids.client_id()), TimeSlice()
-    follower, after = _Follower(document, left_out), 0
-    while after < upto:
-        limit = min(_OPS_READ, upto - after)
-        for op in await kernel.journal.ops(context.row, after=after, limit=limit):
+    follower, journal, row = _Follower(document, left_out), kernel.journal, context.row
+    for after in range(0, upto, _OPS_READ):
+        last = min(after + _OPS_READ, upto)
+        presences = defaultdict[int, list[tuple[PresenceRow, str]]](list)
+        for one in await journal.presences(row, after, last):
+            presences[one[0].seq].append(one)
+        for op in await journal.ops(row, after=after, upto=last):
             try:
                 change = document.apply_update(op.update).change
             except ValueError as error:
                 what = f"its change cannot be applied ({error})"
-                raise CorruptContextError(context.row, what, op.seq) from error
-            yield op, list(follower.edits(change)), follower.text
+                raise CorruptContextError(row, what, op.seq) from error
+            yield _JournalStep(op, list(follower.edits(change)), presences[op.seq], follower.text)
             await slices.pause()
-        after += limit
     document.close()
 
 
+class _JournalStep(NamedTuple):
+    """One transaction, and what follows until the next one."""
+
+    op: StoredOp
+    edits: list[ReplayEdit]
+    """Its edits of blocks that are told of."""
+    presences: list[tuple[PresenceRow, str]]
+    """Places of sessions from then on, with the ids of their principals."""
+    text_of: Callable[[str], str | None]
+    """Gives the text of a block, of one that is told of."""
+
+
 class _Follower:
-    """What has been told of each block of a document, and what a change of it adds."""
+    """Changes of a document as edits of what has been told of its blocks."""
 
     def __init__(self, document: Document, left_out: Mapping[str, bool]) -> None:
         self._document = document
@@ -233,8 +309,10 @@ class _Follower:
             fields["metadata"] = shown
         return fields
 
-    def text(self, block: str) -> str:
-        """Return the text of a block that has been told of."""
+    def text(self, block: str) -> str | None:
+        """Return the text of a block; None if nothing has been told of it."""
+        if block not in self._headers:
+            return None
         return self._rendered.get(block) or self._document.text(block)
 
     def _read(self, block: str) -> str:
@@ -262,7 +340,7 @@ class _Redaction:
         self._told = defaultdict[str, int](int)
         """Number of the characters that `apply` has seen."""
 
-    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str]) -> None:
+    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str | None]) -> None:
         """Find what matches in the texts that a transaction has changed."""
         changed: dict[str, tuple[int, int]] = {}
         for edit in edits:
@@ -280,7 +358,7 @@ class _Redaction:
             start, end = changed.get(edit.block, (at, at))
             changed[edit.block] = min(start, at), max(end - deleted, at) + len(inserted)
         for block, (start, end) in changed.items():
-            text, known = text_of(block), self._matches[block]
+            text, known = text_of(block) or "", self._matches[block]
             start = text.rfind("\n", 0, start) + 1
             for at, to in self._found(text[start : line_end(text, end)]):
                 for number in self._numbers[block][start + at : start + to]:

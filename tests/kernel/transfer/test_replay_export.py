@@ -7,6 +7,7 @@ import random
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.transfer import replay_lines
 from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -25,12 +27,14 @@ from antiphon_kernel.types.replay import (
     ReplayChange,
     ReplayEnd,
     ReplayLine,
+    ReplayPresence,
     ReplayPrincipal,
     SplicedText,
     read_replay_line,
 )
+from tests.clocks import ManualClock
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Make, OpenKernel
 from tests.kernel.transfer.stories import Story, actors
 
 __all__ = ("actors",)
@@ -193,3 +197,56 @@ async def test_pattern_that_cannot_be_used_is_named(
     await make("a" * 40 + "b", status="done")
     with raises(ErrorCode(code)):
         await exported(kernel, await kernel.context(), [pattern])
+
+
+async def test_presence_is_recorded_and_is_nowhere_in_what_is_left_out(
+    open_kernel: OpenKernel, clock: ManualClock
+) -> None:
+    kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    new = {"role": "user", "kind": "text", "content": "one"}
+    shown = (await kernel.call(amy, "block.create", {**new, "status": "done"}))["block_id"]
+    draft = (await kernel.call(amy, "block.create", new))["block_id"]
+    context = await kernel.context()
+    state = PresenceState(amy.principal.id, "amy", "human", 3, amy.session)
+    context.presence.put(7, replace(state, block="nowhere", cursor=2**80, activity="\ud800"))
+    for block, cursor in ((shown, 1), (shown, 2), (shown, 2), (draft, 1), (shown, 99)):
+        context.presence.put(7, replace(state, block=block, cursor=1, activity="typing"))
+        context.presence.put(7, replace(state, block=block, cursor=cursor, activity="typing"))
+        kernel.presences.flush()
+        clock.ms += 100
+    await kernel.close()  # as if it were killed: nobody has left
+    clock.ms += 60_000
+    kernel = await open_kernel()
+    bo = kernel.open_session(await kernel.principal("bo"), "test")
+    await kernel.call(bo, "block.create", {**new, "status": "done"})
+    context = await kernel.context()
+    state = PresenceState(bo.principal.id, "bo", "human", 3, bo.session)
+    context.presence.put(7, state)
+    kernel.presences.flush()
+    clock.ms += 100
+    context.presence.put(7, replace(state, session="of another connection"))
+    context.presence.remove(7)
+    kernel.presences.flush()
+    await until_recorded(kernel)
+    lines = lines_of(await exported(kernel, context))
+    told = [line for line in lines if isinstance(line, ReplayPresence | ReplayChange)]
+    assert [
+        (one.at, one.activity, one.block, one.cursor) if isinstance(one, ReplayPresence) else one.at
+        for one in told
+    ] == [
+        0,
+        (0, "typing", shown, 1),
+        (100, "typing", shown, 2),
+        (300, "idle", None, None),
+        (400, "typing", shown, 3),
+        (60_500, None, None, None),
+        60_500,
+        (60_500, "idle", None, None),
+        (60_600, None, None, None),
+    ]
+
+
+async def until_recorded(kernel: Kernel) -> None:
+    """Wait for all that was handed to the journal: a commit takes it along."""
+    await kernel.call(kernel.system, "context.create", {"label": "other"})
