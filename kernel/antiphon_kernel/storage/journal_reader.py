@@ -237,9 +237,9 @@ class JournalReader:
         return found
 
     async def presences(
-        self, context: ContextRow, after: int, upto: int
+        self, context: ContextRow, first: int, last: int
     ) -> list[tuple[PresenceRow, str]]:
-        """Return where sessions were in versions of a context, each with the principal's id."""
+        """Return where sessions were in some versions, each with the principal's id."""
         sql = (
             "SELECT context, seq, time, s.id, activity,"
             " (SELECT id FROM blocks b WHERE b.context = o.context AND b.number = o.block),"
@@ -247,7 +247,7 @@ class JournalReader:
             " JOIN principals p ON p.number = s.principal"
             " WHERE context = ? AND seq BETWEEN ? AND ? ORDER BY seq, time, session"
         )
-        rows = await self._database.select(sql, (context.number, after + 1, upto))
+        rows = await self._database.select(sql, (context.number, first, last))
         return [(PresenceRow(*row), principal) for *row, principal in rows]
 
     async def last_seq(self, context: ContextRow) -> int:

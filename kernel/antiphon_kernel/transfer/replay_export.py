@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import time
 from array import array
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.changes import DocumentChange
@@ -51,6 +51,8 @@ from antiphon_kernel.types.replay import (
 )
 
 _OPS_READ: Final = 200
+_REDACTED: Final = "█"
+_REGEX_SECONDS: Final = 60.0
 
 _UNTOLD: Final = {"id", "blob", "runs_for", "source_context"}
 """Header fields that nothing of a replay needs."""
@@ -59,11 +61,9 @@ _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """Keys of metadata that are told: those that a screen shows."""
 
 _FREE_TEXT: Final = (
-    *("input", "path", "tool_name", "language", "media_type", "stop_reason"),
-    *("stopped_by", "decided_by"),
+    *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
+    *("decided_by", "metadata"),
 )
-_REDACTED: Final = "█"
-_REGEX_SECONDS: Final = 60.0
 
 _FIELDS: Final = [
     (name, BlockHeader._field_defaults.get(name))
@@ -86,30 +86,31 @@ async def replay_lines(
     Raises:
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
-    upto, label = context.seq, context.label
-    left_out = _left_out(context.document)
     redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
+    upto, label, left_out = context.seq, redaction.hide(context.label), _left_out(context.document)
     await context.wait_persisted()
     if redact:
-        async for _, edits, _, text_of in _changes(kernel, context, upto, left_out):
-            redaction.follow(edits, text_of)
-    writer = _LineWriter(kernel, context, redaction, await _kernel_starts(kernel))
-    async for op, edits, presences, text_of in _changes(kernel, context, upto, left_out):
-        lines = writer.begin(op.time, label) if op.seq == 1 else writer.at_time(op.time)
+        first = _Follower(kernel, context, left_out)
+        async for _, edits in first.steps(upto):
+            redaction.follow(edits, first.text)
+    system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
+    kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
+    follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
+    writer = _LineWriter(kernel, context, redaction, kernels)
+    async for op, edits in follower.steps(upto):
+        if op.seq % _OPS_READ == 1:
+            last = min(op.seq + _OPS_READ - 1, upto)
+            presences.extend(await kernel.journal.presences(context.row, op.seq, last))
+        lines = writer.begin(op.time, label) if op.seq == 1 else writer.go_to(op.time)
         if edits:
-            lines += writer.change(op, redaction.apply(edits))
-        for row, principal in presences:
-            lines += writer.at_time(row.time)
-            lines += writer.presence(row, principal, text_of)
+            lines += writer.change(op, redaction.apply(edits) if redact else edits)
+        while presences and presences[0][0].seq == op.seq:
+            row, principal = presences.popleft()
+            text = follower.text(row.block) if row.block is not None else None
+            lines += [*writer.go_to(row.time), *writer.presence(row, principal, text)]
         if lines:
             yield "".join(lines)
-    yield "".join([*writer.at_time(inf), write_replay_line(ReplayEnd(changes=writer.changes))])
-
-
-async def _kernel_starts(kernel: Kernel) -> list[int]:
-    system = kernel.system.principal.id
-    sessions = await kernel.journal.sessions()
-    return [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
+    yield "".join([*writer.go_to(inf), write_replay_line(ReplayEnd(changes=writer.changes))])
 
 
 class _LineWriter:
@@ -118,35 +119,33 @@ class _LineWriter:
     def __init__(
         self, kernel: Kernel, context: Context, redaction: _Redaction, kernel_starts: list[int]
     ) -> None:
+        self.changes = 0
         self._kernel = kernel
         self._context = context
         self._redaction = redaction
         self._kernel_starts = kernel_starts
-        self._started = self._at = self.changes = 0
+        self._started = self._at = 0
         self._named: set[str] = set()
         self._present: dict[str, ReplayPresence] = {}
         """The last line of each session that is there."""
 
     def begin(self, time: int, label: str) -> list[str]:
-        self._started, label = time, self._redaction.hide(label)
+        self._started = time
         about = ReplayHeader(context_id=self._context.id, label=label, started=time)
         return [write_replay_line(about)]
 
-    def at_time(self, time: float) -> list[str]:
+    def go_to(self, time: float) -> list[str]:
         """Go on to a time; whoever was there when a kernel was killed has left with the next."""
         lines: list[str] = []
         while self._kernel_starts and self._kernel_starts[0] <= time:
-            self._go_to(self._kernel_starts.pop(0))
+            self._at = max(self._at, self._kernel_starts.pop(0) - self._started)
             for one in self._present.values():
                 gone = ReplayPresence(at=self._at, session=one.session, by=one.by, activity=None)
                 lines.append(write_replay_line(gone))
             self._present.clear()
         if time < inf:
-            self._go_to(int(time))
+            self._at = max(self._at, int(time) - self._started)
         return lines
-
-    def _go_to(self, time: int) -> None:
-        self._at = max(self._at, time - self._started)
 
     def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
         self.changes += 1
@@ -155,43 +154,38 @@ class _LineWriter:
         line = ReplayChange(at=self._at, edits=edits, **about)
         return [*self._name([op.principal, *authors]), write_replay_line(line)]
 
-    def presence(
-        self, row: PresenceRow, principal: str, text_of: Callable[[str], str | None]
-    ) -> list[str]:
-        """Tell where a session is; if that is in a block that is left out, only that it is there.
+    def presence(self, row: PresenceRow, principal: str, text: str | None) -> list[str]:
+        """Tell where a session is; in a block that is left out, only that it is there.
 
         Args:
-            text_of: the text of a block; None of one that is not there.
+            text: of the block; None if it is left out, or not there yet.
         """
-        now = ReplayPresence(at=0, session=row.session, by=principal, activity=row.activity)
-        text = text_of(row.block) if row.block is not None else None
+        is_idle = row.activity is not None and row.block is not None and text is None
+        activity = Activity.IDLE if is_idle else row.activity
+        now = ReplayPresence(at=0, session=row.session, by=principal, activity=activity)
         if text is not None:
-            at, to = (None if one is None else min(one, len(text)) for one in row[-2:])
-            now = now.model_copy(update={"block": row.block, "cursor": at, "anchor": to})
-        elif row.block is not None:
-            now = now.model_copy(update={"activity": Activity.IDLE})
+            cursor, anchor = (None if at is None else min(at, len(text)) for at in row[-2:])
+            where = {"block": row.block, "cursor": cursor, "anchor": anchor}
+            now = now.model_copy(update=where)
         before = self._present.pop(row.session, None)
-        if row.activity is not None:
+        if activity is not None:
             self._present[row.session] = now
-        elif before is None:
-            return []
-        if now == before:
+        if now == before or (activity is None and before is None):
             return []
         line = now.model_copy(update={"at": self._at})
         return [*self._name([principal]), write_replay_line(line)]
 
     def _name(self, principals: Iterable[str]) -> Iterator[str]:
         """Lines of those who have not been named."""
-        for one in principals:
+        for one in dict.fromkeys(principals):
             if one not in self._named:
                 self._named.add(one)
                 member = self._context.document.member(one)
                 with suppress(AntiphonError):  # a damaged header names nobody
                     known = member or self._kernel.members.find(one)
-                    username = self._redaction.hide(known.username)
+                    name, kind = self._redaction.hide(known.username), str(known.kind)
                     colour = member.colour if member is not None else 0
-                    kind = str(known.kind)
-                    who = ReplayPrincipal(id=one, username=username, kind=kind, colour=colour)
+                    who = ReplayPrincipal(id=one, username=name, kind=kind, colour=colour)
                     yield write_replay_line(who)
 
 
@@ -202,7 +196,7 @@ def _left_out(document: Document) -> Mapping[str, bool]:
     """
     headers = document.headers(document.block_ids(), keep=False)
     calls = {one.tool_call_id: one.id for one in headers if one.kind == BlockKind.TOOL_CALL}
-    kinds = {one.id: one.kind for one in headers}
+    by_id = set(calls.values())
     hidden = {
         one.id: True
         for one in headers
@@ -210,13 +204,10 @@ def _left_out(document: Document) -> Mapping[str, bool]:
     }
     belonging: list[tuple[str, str]] = []
     for one in headers:
-        above = one.parent if one.parent in kinds else None
-        if one.kind == BlockKind.TOOL_RESULT:
-            if above is None or kinds[above] != BlockKind.TOOL_CALL:
-                above = calls.get(one.tool_call_id or "") or above
-        elif one.kind != BlockKind.FILE:
-            continue
-        if above is not None:
+        above = one.parent
+        if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
+            above = calls.get(one.tool_call_id or "", above)
+        if one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) and above is not None:
             belonging.append((one.id, above))
     size = -1
     while size < len(hidden):  # what is attached to a result comes after it
@@ -228,52 +219,34 @@ def _left_out(document: Document) -> Mapping[str, bool]:
     return hidden
 
 
-async def _changes(
-    kernel: Kernel, context: Context, upto: int, left_out: Mapping[str, bool]
-) -> AsyncGenerator[_JournalStep, None]:
-    """Yield each transaction up to a version."""
-    document, slices = Document(kernel.ids.client_id()), TimeSlice()
-    follower, journal, row = _Follower(document, left_out), kernel.journal, context.row
-    for after in range(0, upto, _OPS_READ):
-        last = min(after + _OPS_READ, upto)
-        presences = defaultdict[int, list[tuple[PresenceRow, str]]](list)
-        for one in await journal.presences(row, after, last):
-            presences[one[0].seq].append(one)
-        for op in await journal.ops(row, after=after, upto=last):
-            try:
-                change = document.apply_update(op.update).change
-            except ValueError as error:
-                what = f"its change cannot be applied ({error})"
-                raise CorruptContextError(row, what, op.seq) from error
-            yield _JournalStep(op, list(follower.edits(change)), presences[op.seq], follower.text)
-            await slices.pause()
-    document.close()
-
-
-class _JournalStep(NamedTuple):
-    """One transaction, and what follows until the next one."""
-
-    op: StoredOp
-    edits: list[ReplayEdit]
-    """Its edits of blocks that are told of."""
-    presences: list[tuple[PresenceRow, str]]
-    """Places of sessions from then on, with the ids of their principals."""
-    text_of: Callable[[str], str | None]
-    """Gives the text of a block, of one that is told of."""
-
-
 class _Follower:
     """Changes of a document as edits of what has been told of its blocks."""
 
-    def __init__(self, document: Document, left_out: Mapping[str, bool]) -> None:
-        self._document = document
+    def __init__(self, kernel: Kernel, context: Context, left_out: Mapping[str, bool]) -> None:
+        self._journal = kernel.journal
+        self._row = context.row
+        self._document = Document(kernel.ids.client_id())
         self._left_out = left_out
         self._headers: dict[str, dict[str, Any]] = {}
         self._rendered: dict[str, str] = {}
         """Texts of blocks with a schema."""
 
-    def edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
-        """Tell of a change that the document has taken in."""
+    async def steps(self, upto: int) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit]], None]:
+        """Yield each transaction up to a version, with its edits of blocks that are told of."""
+        slices = TimeSlice()
+        for after in range(0, upto, _OPS_READ):
+            last = min(after + _OPS_READ, upto)
+            for op in await self._journal.ops(self._row, after=after, upto=last):
+                try:
+                    change = self._document.apply_update(op.update).change
+                except ValueError as error:
+                    what = f"its change cannot be applied ({error})"
+                    raise CorruptContextError(self._row, what, op.seq) from error
+                yield op, list(self._edits(change))
+                await slices.pause()
+        self._document.close()
+
+    def _edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
         document, texts = self._document, change.texts
         for block in sorted(change.touched, key=document.order.key):
             if self._left_out.get(block):
@@ -344,13 +317,13 @@ class _Redaction:
         """Find what matches in the texts that a transaction has changed."""
         changed: dict[str, tuple[int, int]] = {}
         for edit in edits:
-            if isinstance(edit, ChangedHeader):
-                continue
-            at, deleted, inserted = 0, 0, ""
-            if isinstance(edit, CreatedBlock):
-                inserted = edit.text
-            else:
-                at, deleted, inserted = edit.offset, edit.deleted, edit.inserted
+            match edit:
+                case CreatedBlock(text=inserted):
+                    at = deleted = 0
+                case SplicedText(offset=at, deleted=deleted, inserted=inserted):
+                    pass
+                case _:
+                    continue
             known = self._matches[edit.block]
             numbers = array("I", range(len(known), len(known) + len(inserted)))
             self._numbers[edit.block][at : at + deleted] = numbers
@@ -365,20 +338,19 @@ class _Redaction:
                     known[number] = 1
 
     def apply(self, edits: Iterable[ReplayEdit]) -> list[ReplayEdit]:
-        """Return the edits of a transaction without what is not to be told."""
-        if not self._patterns:
-            return list(edits)
-        return [self._redacted(edit) for edit in edits]
-
-    def _redacted(self, edit: ReplayEdit) -> ReplayEdit:
-        match edit:
-            case ChangedHeader(fields=fields):
-                return edit.model_copy(update={"fields": self._hide_fields(fields)})
-            case CreatedBlock(header=header, text=text):
-                new = {"header": self._hide_fields(header), "text": self._next(edit.block, text)}
-                return edit.model_copy(update=new)
-            case SplicedText(inserted=inserted):
-                return edit.model_copy(update={"inserted": self._next(edit.block, inserted)})
+        """Return the edits of the next transaction without what is not to be told."""
+        redacted: list[ReplayEdit] = []
+        for edit in edits:
+            new: dict[str, Any] = {}
+            match edit:
+                case ChangedHeader(fields=fields):
+                    new["fields"] = self._hide_fields(fields)
+                case CreatedBlock(block=block, header=header, text=text):
+                    new |= {"header": self._hide_fields(header), "text": self._next(block, text)}
+                case SplicedText(block=block, inserted=inserted):
+                    new["inserted"] = self._next(block, inserted)
+            redacted.append(edit.model_copy(update=new))
+        return redacted
 
     def _next(self, block: str, inserted: str) -> str:
         """The next characters of a block."""
@@ -422,9 +394,6 @@ class _Redaction:
 
     def _hide_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         shown = {name: self._hide(fields[name]) for name in _FREE_TEXT if name in fields}
-        if fields.get("metadata"):
-            said = fields["metadata"].items()
-            shown["metadata"] = {name: self._hide(value) for name, value in said}
         if fields.get("input"):
             with suppress(ValueError):  # strings are looked at as they are written, and as read
                 value = self._hide(read_json(shown["input"]))
