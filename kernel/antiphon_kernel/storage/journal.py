@@ -40,7 +40,7 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.signal import Signal
 
-_PRESENCE_SECONDS: Final = 1.0
+_PRESENCE_SECONDS: Final = 0.8
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
 _RECORDED: Final = 1_000
