@@ -133,6 +133,15 @@ async def check(kernel: Kernel, context: Context, hidden: set[str], seed: int) -
         if isinstance(line, ReplayChange):
             assert line.by in named
     states = dict(played(lines))
+    pattern = re.compile(r"more m|e\b|😀")
+    redacted = lines_of(await exported(kernel, context, [pattern.pattern]))
+    for version, blocks in played(redacted):
+        for block, (_, said) in blocks.items():
+            whole = states[version][block][1]
+            shown = {at for at, one in enumerate(said) if one == whole[at]}
+            assert {at for at, one in enumerate(said) if one == "█"} | shown == {*range(len(whole))}
+            for found in pattern.finditer(whole):
+                assert shown.isdisjoint(range(*found.span()))
     rng = random.Random(seed)
     for version in (context.seq, *rng.sample(range(1, context.seq), min(50, context.seq - 1))):
         known = max((one for one in states if one <= version), default=0)
