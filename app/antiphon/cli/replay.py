@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import click
 
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
-from antiphon_kernel.types.constants import ExitCode
+from antiphon.cli.opening import open_on_terminal, require_terminal
+from antiphon.cli.signals import default_sigint
 
 
 @click.command()
@@ -39,24 +39,28 @@ def replay(target: str, max_pause: float, speed: float, kernel: KernelTarget) ->
     Exit codes: 0 well ended, 1 the replay cannot be read, 2 wrong arguments or an unfit terminal,
     3 no kernel could be reached or started.
     """
-    from antiphon.cli.commands import open_app_with, require_terminal
-    from antiphon.options import AppOptions
-    from antiphon.replay.replay import Replay
-    from antiphon_kernel.client.transfers import export_context
-    from antiphon_kernel.types.errors import AntiphonError
-
     require_terminal()
-    file = Path(target)
+    with default_sigint():
+        from antiphon.locations import state_folder
+        from antiphon.options import AppOptions
+        from antiphon.replay.replay import Replay
+        from antiphon_kernel.client.transfers import export_context
+        from antiphon_kernel.types.errors import AntiphonError
+
+    path, address = Path(target), None
     try:
-        if file.is_file():
-            with file.open("rb") as lines:
-                read = Replay.read(lines, max_pause=max_pause)
-            options = AppOptions(data=file.absolute(), replay=read, speed=speed)
+        if path.is_file():
+            with path.open("rb") as lines:
+                read, data, context = Replay.read(lines, max_pause=max_pause), path.absolute(), None
         else:
-            locate = kernel.find()
-            pieces = export_context(locate(), {"context": target, "format": "replay"})
-            read = Replay.read(_lines(pieces), max_pause=max_pause)
-            options = AppOptions(...)
+            address = kernel.find()()
+            pieces = export_context(address, {"context": target, "format": "replay"})
+            lines_of = chain.from_iterable(piece.splitlines(keepends=True) for piece in pieces)
+            read = Replay.read(lines_of, max_pause=max_pause)
+            context, data = read.header.context_id, Path(address.data or state_folder())
+            if address.reachable_socket is not None:
+                address = None  # `data` leads to it, also when it is started anew
     except AntiphonError as error:
         raise call_error(error) from error
-    open_app_with(options)
+    options = AppOptions(data=data, address=address, context=context, replay=read, speed=speed)
+    open_on_terminal(options)

@@ -96,7 +96,10 @@ class ReplayFrame(ConversationFrame):
         return changed
 
     def action_play(self) -> None:
-        self._player.toggle()
+        if self._player.is_playing:
+            self._player.pause()
+        else:
+            self._player.play()
 
     def action_backward(self) -> None:
         self._player.seek(self._player.at_ms - STEP_MS)
