@@ -53,6 +53,7 @@ class Player:
         self._taken = 0
         """Steps up to this moment."""
         self._state = ReplayState()
+        self._told: Mapping[int, PresenceState] = {}
         self.jumping = Signal[()]()
         """Another moment is shown next, which may be an earlier one."""
         self.stepped = Signal[()]()
@@ -141,15 +142,14 @@ class Player:
         while self._taken < target:
             step = self.replay.steps[self._taken]
             self._taken, self.at_ms = self._taken + 1, step.at_ms
-            places = dict(self._state.places)
             self.replay.carry_out(step.line, self._state)
             if isinstance(step.line, ReplayChange):
                 with self.document.transaction(REMOTE):
                     for edit in step.line.edits:
                         self._write(edit)
-            if places != self._state.places:
-                self.stepped.notify()
+            self._tell()
         self.at_ms = at_ms
+        self._tell()
         self.moved.notify()
 
     def _steps_until(self, at_ms: int) -> int:
@@ -170,6 +170,12 @@ class Player:
                 if shown != wanted:
                     self._rewrite(block, shown, wanted)
         self.stepped.notify()
+
+    def _tell(self) -> None:
+        present = self.presence()
+        if present != self._told:
+            self._told = present
+            self.stepped.notify()
 
     def _write(self, edit: ReplayEdit) -> None:
         self.edits += 1
