@@ -31,7 +31,7 @@ FRAME_SECONDS: Final = 1 / 30
 SLOWEST: Final = 0.25
 FASTEST: Final = 100.0
 
-LEAD_MS: Final = 3_000
+LEAD_MS: Final = 2_000
 """What is shown of a moment depends on what was written so long before it."""
 
 TYPING_MS: Final = 3_000
@@ -53,11 +53,10 @@ class Player:
         self._taken = 0
         """Steps up to this moment."""
         self._state = ReplayState()
-        self._told: Mapping[int, PresenceState] = {}
         self.jumping = Signal[()]()
         """Another moment is shown next, which may be an earlier one."""
         self.stepped = Signal[()]()
-        """Somebody is elsewhere now."""
+        """One step has been made on the way."""
         self.moved = Signal[()]()
         """The moment is another one, and all that has changed is there."""
         self.changed = Signal[()]()
@@ -147,9 +146,8 @@ class Player:
                 with self.document.transaction(REMOTE):
                     for edit in step.line.edits:
                         self._write(edit)
-            self._tell()
+            self.stepped.notify()
         self.at_ms = at_ms
-        self._tell()
         self.moved.notify()
 
     def _steps_until(self, at_ms: int) -> int:
@@ -170,12 +168,6 @@ class Player:
                 if shown != wanted:
                     self._rewrite(block, shown, wanted)
         self.stepped.notify()
-
-    def _tell(self) -> None:
-        present = self.presence()
-        if present != self._told:
-            self._told = present
-            self.stepped.notify()
 
     def _write(self, edit: ReplayEdit) -> None:
         self.edits += 1
