@@ -1,0 +1,1 @@
+"""What is made of a replay: frames, casts, pictures, pages and recordings."""
