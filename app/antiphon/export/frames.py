@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from rich.color import blend_rgb
@@ -67,9 +66,20 @@ def _rows(app: App[Any]) -> tuple[Row, ...]:
 
 
 def _row(strip: Iterable[Segment], theme: TerminalTheme) -> Row:
-    looks = ((text, _look(style or Style(), theme, text.isspace())) for text, style, _ in strip)
-    runs = groupby(looks, key=lambda one: one[1])
-    return tuple(("".join(text for text, _ in run), look) for look, run in runs)
+    runs: list[tuple[str, Look]] = []
+    for text, style, _ in strip:
+        if not text:
+            continue
+        look = _look(style or Style(), theme, text.isspace())
+        if runs:
+            before, last = runs[-1]
+            # What cannot be seen makes no difference.
+            is_ground = text.isspace() and not (look.underline or last.underline)
+            if look == last or (is_ground and look.background == last.background):
+                runs[-1] = (before + text, last)
+                continue
+        runs.append((text, look))
+    return tuple(runs)
 
 
 @lru_cache(4096)
@@ -83,6 +93,6 @@ def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
     if style.reverse:
         ink, ground = ground, ink
     underline = bool(style.underline)
-    if is_blank and not underline:  # what cannot be seen makes no difference
+    if is_blank and not underline:
         return Look(theme.foreground_color.hex, ground.hex)
     return Look(ink.hex, ground.hex, bool(style.bold), bool(style.italic), underline)
