@@ -21,6 +21,7 @@ import click
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
 from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.export import export
 from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
@@ -176,7 +177,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
 
 for _command in (
-    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, keeping.export, keeping.import_),
+    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.doctor),
     *(keeping.log, keeping.trust, invite, share, drift),
