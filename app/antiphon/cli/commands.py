@@ -5,8 +5,6 @@ Heavy imports happen inside the commands that need them: `antiphon call` must no
 
 from __future__ import annotations
 
-import gc
-import locale
 import os
 import re
 import sys
@@ -33,6 +31,8 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
+from antiphon.cli.opening import open_on_terminal, require_terminal
+from antiphon.cli.replay import replay
 from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint
 from antiphon.locations import project_of_data, project_root
@@ -40,7 +40,6 @@ from antiphon_kernel.client.usage import CommandGroup
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
 
 if TYPE_CHECKING:
-    from antiphon.options import AppOptions
     from antiphon_kernel.client.tool_client import ToolClient
 
 _as_name = click.option(
@@ -180,7 +179,7 @@ for _command in (
     *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.doctor),
-    *(keeping.log, keeping.trust, invite, share, drift),
+    *(keeping.log, keeping.trust, invite, share, drift, replay),
 ):
     antiphon.add_command(_command)
 
@@ -299,7 +298,7 @@ def join(
         folder, is_demo = _find_running(data)
         if is_demo and as_name is None:
             as_name = pick_guest_name(folder)
-        _open_app(AppOptions(data=folder, context=context, as_name=as_name))
+        open_on_terminal(AppOptions(data=folder, context=context, as_name=as_name))
         return
     here = AppOptions(data=state_folder(), context=context, as_name=as_name)
     if url.startswith("ssh://"):
@@ -308,14 +307,14 @@ def join(
         tunnel = SshTunnel(target)
         address = tunnel.open()
         try:
-            _open_app(replace(here, address=address))
+            open_on_terminal(replace(here, address=address))
         finally:
             tunnel.close()
         return
     hide_token_from_argv(sys.argv[1:], url)
     address, named = with_token(read_invitation() if url == FROM_INPUT else url, state_folder())
     require_terminal()
-    _open_app(replace(here, address=address, context=context or named))
+    open_on_terminal(replace(here, address=address, context=context or named))
 
 
 @antiphon.command()
@@ -474,38 +473,6 @@ def _open_started(
     )
     try:
         starter.start()
-        _open_app(options)  # the kernel comes up meanwhile
+        open_on_terminal(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
         raise call_error(error) from error
-
-
-def require_terminal() -> None:
-    """Raise CommandError where the app would be a mess instead of a screen."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandError(
-            "the app needs a terminal for its input and output; without one use `antiphon --linear`"
-            " or `antiphon call`.",
-            ExitCode.USAGE,
-        )
-    term = os.environ.get("TERM", "")
-    if term in ("", "dumb", "unknown"):
-        raise CommandError(
-            f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
-            " (for example xterm-256color), or use `antiphon --linear`.",
-            ExitCode.USAGE,
-        )
-    encoding = locale.getpreferredencoding(False)
-    if encoding.lower().replace("-", "") != "utf8":
-        raise CommandError(
-            f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
-            " (for example LC_ALL=C.UTF-8).",
-            ExitCode.USAGE,
-        )
-
-
-def _open_app(options: AppOptions) -> None:
-    # Nothing that is imported is garbage: the app collects from its first frame on.
-    gc.disable()
-    from antiphon.app import open_app
-
-    open_app(options)
