@@ -215,6 +215,7 @@ class ConversationControllers:
         if (player := session.player) is not None:
             source.is_timed = False
             player.jumping.listen(source.rewind)
+            player.stepped.listen(source.presence_changed)
             player.moved.listen(source.show_moment)
             player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
