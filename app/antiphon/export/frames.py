@@ -19,6 +19,7 @@ from antiphon.attention import PROGRAM
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.replay import Replay
+from antiphon.screens.replay_frame import ReplayBar
 from antiphon.textual_patches.screens import terminal_rows
 from antiphon.themes import DEFAULT_THEME
 
@@ -58,10 +59,15 @@ async def replay_frames(
     app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
     frames: list[Frame] = []
     async with app.run_test(size=size):
-        player = app.session.player
+        player, frame = app.session.player, app.document_screen.frame
         assert player is not None
+        # Keys, and a place to click at, are of no use in a picture.
+        frame.footer.display = frame.query_one(ReplayBar).display = False
+        await shown_frame(app)
         for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
             player.seek(round(at * speed))
+            while frame.notice.hint is not None:  # of the person's settings
+                frame.notice.clear_hint()
             app.document_screen.controllers.draw()
             rows = await shown_frame(app)
             if not frames or frames[-1].rows != rows:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from antiphon.replay.player import Player
-from antiphon.replay.replay import STEPS_APART, Replay
+from antiphon.replay.replay import Replay
 from antiphon_kernel.contexts.lineage import read_version
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.block_metadata import is_cut_out
-from antiphon_kernel.types.errors import AntiphonError
 from tests.app.opened import World, Writer, world
-from tests.app.replay.run import APART_MS, lines_of, play
+from tests.app.replay.run import lines_of, play
 
 
 @pytest.fixture
@@ -29,7 +28,10 @@ async def run(tmp_path: Path) -> AsyncIterator[World]:
 
 def blocks_of(document: Document) -> dict[str, tuple[Any, str]]:
     return {
-        block: (document.header(block)._replace(metadata={}, runs_for=None, source_context=None), document.text(block))
+        block: (
+            document.header(block)._replace(metadata={}, runs_for=None, source_context=None),
+            document.text(block),
+        )
         for block in document.block_ids()
         if not is_cut_out(document.header(block))
     }
