@@ -5,12 +5,14 @@ Heavy imports happen inside the commands that need them: `antiphon call` must no
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import locale
 import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +43,7 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitC
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
     from antiphon_kernel.client.tool_client import ToolClient
+    from antiphon_kernel.text.recording_lines import PersonStep
 
 _as_name = click.option(
     "--as",
@@ -184,6 +187,23 @@ for _command in (
     antiphon.add_command(_command)
 
 
+def _read_size(context: click.Context, option: click.Parameter, size: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", size)
+    if found is None:
+        raise click.BadParameter(f"{size} is no size, such as 100x30.")
+    return int(found[1]), int(found[2])
+
+
+def _person_steps(recordings: Iterable[Path]) -> list[PersonStep]:
+    from antiphon_kernel.text.recording_lines import person_steps, recording_parts
+
+    texts = [(path.read_text("utf-8"), str(path)) for path in recordings]
+    return [step for text in texts for step in person_steps(recording_parts(*text))]
+
+
+_new_file = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
 @antiphon.command()
 @click.option(
     "--speed",
@@ -197,12 +217,22 @@ for _command in (
     "recordings",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="A recording for a model to play; several make several models.  [default: the demo's]",
+    help="A recording for models to play; several make several models.  [default: the demo's]",
 )
 @click.option(
     "--local",
     is_flag=True,
     help="Let a real, small model on this machine write; `make local-model` installs it.",
+)
+@click.option("--cast", type=_new_file, help="Play without a terminal, and write an asciicast.")
+@click.option("--svg", type=_new_file, help="Play without a terminal, and write a moving picture.")
+@click.option(
+    "--size",
+    metavar="COLUMNSxROWS",
+    callback=_read_size,
+    default="80x24",
+    show_default=True,
+    help="Size of what is played without a terminal.",
 )
 @DATA
 @_as_name
@@ -210,6 +240,9 @@ def demo(
     speed: float,
     recordings: tuple[Path, ...],
     local: bool,
+    cast: Path | None,
+    svg: Path | None,
+    size: tuple[int, int],
     data: Path | None,
     as_name: str | None,
 ) -> None:
@@ -217,13 +250,34 @@ def demo(
 
     It has a small project of its own, and leaves the files of this folder alone.
     From a second terminal in the same folder `antiphon join` comes in as a guest.
+
+    With --cast or --svg it plays by itself until everything has been written. A recording may have
+    the keys of a person, which are pressed then; see docs/recordings.md.
     """
+    from antiphon_kernel.types.errors import AntiphonError
+
+    try:
+        steps = _person_steps(recordings)
+    except AntiphonError as error:
+        raise call_error(error) from error
     arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
     for recording in recordings:
         arguments += ["--play", str(recording.absolute())]
     if local:
         arguments.append("--local")
     folder = (data or Path(tempfile.mkdtemp(prefix="antiphon-demo-"))).absolute()
+
+    def play(options: AppOptions) -> None:
+        from antiphon.export.cast import write_cast
+        from antiphon.export.demo import play_demo
+        from antiphon.export.svg import write_svg
+
+        frames = asyncio.run(play_demo(options, steps, size=size, speed=speed))
+        if cast is not None:
+            cast.write_text(write_cast(frames, size, title="antiphon"), encoding="utf-8")
+        if svg is not None:
+            svg.write_text(write_svg(frames, size), encoding="utf-8")
+
     _open_started(
         folder,
         Path.cwd().resolve(),
@@ -231,6 +285,7 @@ def demo(
         as_name=as_name,
         arguments=tuple(arguments),
         demo=True,
+        show=play if cast or svg else _open_app,
     )
     click.echo(f"What was written is kept, files of the demo in {folder / DEMO_PROJECT}.")
     click.echo(f"This opens it again:\n{program()} --data {folder}")
@@ -444,6 +499,14 @@ def _find_running(data: Path | None) -> tuple[Path, bool]:
     return kernel.data, kernel.demo
 
 
+def _open_app(options: AppOptions) -> None:
+    # Nothing that is imported is garbage: the app collects from its first frame on.
+    gc.disable()
+    from antiphon.app import open_app
+
+    open_app(options)
+
+
 def _open_started(
     data: Path,
     project: Path,
@@ -453,13 +516,15 @@ def _open_started(
     file: tuple[str, int | None] | None = None,
     arguments: tuple[str, ...] = (),
     demo: bool = False,
+    show: Callable[[AppOptions], None] = _open_app,
 ) -> None:
     """Open the app on a kernel of its own, started if none runs."""
     from antiphon.cli.launcher import KernelLauncher
     from antiphon.options import AppOptions
     from antiphon_kernel.types.errors import AntiphonError
 
-    require_terminal()
+    if show is _open_app:
+        require_terminal()
     starter = KernelLauncher(data, project, arguments)
     options = AppOptions(
         data=data,
@@ -473,7 +538,7 @@ def _open_started(
     )
     try:
         starter.start()
-        _open_app(options)  # the kernel comes up meanwhile
+        show(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
         raise call_error(error) from error
 
@@ -500,11 +565,3 @@ def require_terminal() -> None:
             " (for example LC_ALL=C.UTF-8).",
             ExitCode.USAGE,
         )
-
-
-def _open_app(options: AppOptions) -> None:
-    # Nothing that is imported is garbage: the app collects from its first frame on.
-    gc.disable()
-    from antiphon.app import open_app
-
-    open_app(options)
