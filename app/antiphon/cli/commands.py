@@ -5,9 +5,6 @@ Heavy imports happen inside the commands that need them: `antiphon call` must no
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import locale
 import os
 import re
 import sys
@@ -16,13 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
 from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.export import export, read_size
 from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
@@ -34,8 +32,10 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
+from antiphon.cli.opening import open_on_terminal, require_terminal
+from antiphon.cli.replay import replay
 from antiphon.cli.share import invite, share
-from antiphon.cli.signals import default_sigint
+from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import project_of_data, project_root
 from antiphon_kernel.client.usage import CommandGroup
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
@@ -179,29 +179,28 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
 
 for _command in (
-    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, keeping.export, keeping.import_),
+    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.doctor),
-    *(keeping.log, keeping.trust, invite, share, drift),
+    *(keeping.log, keeping.trust, invite, share, drift, replay),
 ):
     antiphon.add_command(_command)
 
 
-def _read_size(context: click.Context, option: click.Parameter, size: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,3})x([0-9]{1,3})", size)
-    if found is None:
-        raise click.BadParameter(f"{size} is no size, such as 100x30.")
-    return int(found[1]), int(found[2])
-
-
 def _person_steps(recordings: Iterable[Path]) -> list[PersonStep]:
     from antiphon_kernel.text.recording_lines import person_steps, recording_parts
+    from antiphon_kernel.types.errors import AntiphonError
 
-    texts = [(path.read_text("utf-8"), str(path)) for path in recordings]
-    return [step for text in texts for step in person_steps(recording_parts(*text))]
+    try:
+        texts = [(path.read_text("utf-8"), str(path)) for path in recordings]
+        return [step for text in texts for step in person_steps(recording_parts(*text))]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"the recording cannot be read: {error}.") from error
+    except AntiphonError as error:
+        raise call_error(error) from error
 
 
-_new_file = click.Path(dir_okay=False, writable=True, path_type=Path)
+_WRITTEN: Final = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
 @antiphon.command()
@@ -224,15 +223,15 @@ _new_file = click.Path(dir_okay=False, writable=True, path_type=Path)
     is_flag=True,
     help="Let a real, small model on this machine write; `make local-model` installs it.",
 )
-@click.option("--cast", type=_new_file, help="Play without a terminal, and write an asciicast.")
-@click.option("--svg", type=_new_file, help="Play without a terminal, and write a moving picture.")
+@click.option("--cast", type=_WRITTEN, help="Play without a terminal and write an asciicast.")
+@click.option("--svg", type=_WRITTEN, help="Play without a terminal and write a moving picture.")
 @click.option(
     "--size",
-    metavar="COLUMNSxROWS",
-    callback=_read_size,
+    metavar="COLSxROWS",
     default="80x24",
     show_default=True,
-    help="Size of what is played without a terminal.",
+    callback=read_size,
+    help="Of the terminal that these show.",
 )
 @DATA
 @_as_name
@@ -251,33 +250,28 @@ def demo(
     It has a small project of its own, and leaves the files of this folder alone.
     From a second terminal in the same folder `antiphon join` comes in as a guest.
 
-    With --cast or --svg it plays by itself until everything has been written. A recording may have
-    the keys of a person, which are pressed then; see docs/recordings.md.
+    With --cast or --svg it plays by itself until nobody writes any more, or the person of a
+    recording has left, whose keys are pressed. See docs/recordings.md.
     """
-    from antiphon_kernel.types.errors import AntiphonError
-
-    try:
-        steps = _person_steps(recordings)
-    except AntiphonError as error:
-        raise call_error(error) from error
-    arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
-    for recording in recordings:
-        arguments += ["--play", str(recording.absolute())]
-    if local:
-        arguments.append("--local")
-    folder = (data or Path(tempfile.mkdtemp(prefix="antiphon-demo-"))).absolute()
+    steps = _person_steps(recordings)
 
     def play(options: AppOptions) -> None:
         from antiphon.export.cast import write_cast
         from antiphon.export.demo import play_demo
         from antiphon.export.svg import write_svg
 
-        frames = asyncio.run(play_demo(options, steps, size=size, speed=speed))
+        frames = run(lambda: play_demo(options, steps, size=size, speed=speed))
         if cast is not None:
-            cast.write_text(write_cast(frames, size, title="antiphon"), encoding="utf-8")
+            cast.write_text(write_cast(frames, size, "antiphon"), "utf-8")
         if svg is not None:
-            svg.write_text(write_svg(frames, size), encoding="utf-8")
+            svg.write_text(write_svg(frames, size), "utf-8")
 
+    arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
+    for recording in recordings:
+        arguments += ["--play", str(recording.absolute())]
+    if local:
+        arguments.append("--local")
+    folder = (data or Path(tempfile.mkdtemp(prefix="antiphon-demo-"))).absolute()
     _open_started(
         folder,
         Path.cwd().resolve(),
@@ -285,7 +279,7 @@ def demo(
         as_name=as_name,
         arguments=tuple(arguments),
         demo=True,
-        show=play if cast or svg else _open_app,
+        show=play if cast or svg else open_on_terminal,
     )
     click.echo(f"What was written is kept, files of the demo in {folder / DEMO_PROJECT}.")
     click.echo(f"This opens it again:\n{program()} --data {folder}")
@@ -353,7 +347,7 @@ def join(
         folder, is_demo = _find_running(data)
         if is_demo and as_name is None:
             as_name = pick_guest_name(folder)
-        _open_app(AppOptions(data=folder, context=context, as_name=as_name))
+        open_on_terminal(AppOptions(data=folder, context=context, as_name=as_name))
         return
     here = AppOptions(data=state_folder(), context=context, as_name=as_name)
     if url.startswith("ssh://"):
@@ -362,14 +356,14 @@ def join(
         tunnel = SshTunnel(target)
         address = tunnel.open()
         try:
-            _open_app(replace(here, address=address))
+            open_on_terminal(replace(here, address=address))
         finally:
             tunnel.close()
         return
     hide_token_from_argv(sys.argv[1:], url)
     address, named = with_token(read_invitation() if url == FROM_INPUT else url, state_folder())
     require_terminal()
-    _open_app(replace(here, address=address, context=context or named))
+    open_on_terminal(replace(here, address=address, context=context or named))
 
 
 @antiphon.command()
@@ -441,7 +435,6 @@ def mcp(data: Path | None, as_name: str | None) -> None:
         raise CommandError(
             "MCP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
-    from antiphon.cli.signals import run
     from antiphon_kernel.types.errors import AntiphonError
 
     with default_sigint():
@@ -499,14 +492,6 @@ def _find_running(data: Path | None) -> tuple[Path, bool]:
     return kernel.data, kernel.demo
 
 
-def _open_app(options: AppOptions) -> None:
-    # Nothing that is imported is garbage: the app collects from its first frame on.
-    gc.disable()
-    from antiphon.app import open_app
-
-    open_app(options)
-
-
 def _open_started(
     data: Path,
     project: Path,
@@ -516,14 +501,14 @@ def _open_started(
     file: tuple[str, int | None] | None = None,
     arguments: tuple[str, ...] = (),
     demo: bool = False,
-    show: Callable[[AppOptions], None] = _open_app,
+    show: Callable[[AppOptions], None] = open_on_terminal,
 ) -> None:
-    """Open the app on a kernel of its own, started if none runs."""
+    """Show the app on a kernel of its own, started if none runs."""
     from antiphon.cli.launcher import KernelLauncher
     from antiphon.options import AppOptions
     from antiphon_kernel.types.errors import AntiphonError
 
-    if show is _open_app:
+    if show is open_on_terminal:
         require_terminal()
     starter = KernelLauncher(data, project, arguments)
     options = AppOptions(
@@ -541,27 +526,3 @@ def _open_started(
         show(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
         raise call_error(error) from error
-
-
-def require_terminal() -> None:
-    """Raise CommandError where the app would be a mess instead of a screen."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandError(
-            "the app needs a terminal for its input and output; without one use `antiphon --linear`"
-            " or `antiphon call`.",
-            ExitCode.USAGE,
-        )
-    term = os.environ.get("TERM", "")
-    if term in ("", "dumb", "unknown"):
-        raise CommandError(
-            f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
-            " (for example xterm-256color), or use `antiphon --linear`.",
-            ExitCode.USAGE,
-        )
-    encoding = locale.getpreferredencoding(False)
-    if encoding.lower().replace("-", "") != "utf8":
-        raise CommandError(
-            f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
-            " (for example LC_ALL=C.UTF-8).",
-            ExitCode.USAGE,
-        )

@@ -298,7 +298,8 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
         """Tell who types where nothing can be typed why, or what can be done instead."""
         refusal = self.user.refusal
-        if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
+        is_text = isinstance(event, events.Paste) or event.is_printable
+        if refusal is not None and (is_text or self._session.player is not None):
             self.hint(refusal)
         elif self.mode not in (Mode.NAVIGATE, Mode.CONTEXTS):
             return

@@ -36,7 +36,8 @@ def export_context(address: KernelAddress, params: Mapping[str, str]) -> Iterato
             response = connection.getresponse()
             _check(response)
             lines = _whole_lines(response)
-            yield from _checked(lines) if params.get("format", "jsonl") == "jsonl" else lines
+            is_lines = params.get("format", "jsonl") in ("jsonl", "replay")
+            yield from _checked(lines) if is_lines else lines
         except (OSError, HTTPException) as error:
             raise AntiphonError(
                 ErrorCode.NO_KERNEL,

@@ -78,6 +78,7 @@ _MEDIA_TYPES: Final = {
     ExportFormat.JSONL: LINES,
     ExportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ExportFormat.MESSAGES: "application/json",
+    ExportFormat.REPLAY: LINES,
 }
 
 
@@ -364,7 +365,7 @@ class _Export(StreamingResponse):
                 async for text in self._text:
                     await part(text, more=True)
             except AntiphonError as error:
-                if self._form is ExportFormat.JSONL:
+                if _MEDIA_TYPES[self._form] == LINES:
                     await part(as_line(ErrorLine(error=error.as_json())), more=True)
                 return
             await part("", more=False)

@@ -27,7 +27,13 @@ from antiphon_kernel.messages import MessageShape
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.tools._common import block_in, check_context_version
-from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
+from antiphon_kernel.transfer import (
+    export_lines,
+    export_markdown,
+    export_messages,
+    import_lines,
+    replay_lines,
+)
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind, DriftState
@@ -380,6 +386,8 @@ class ExportFormat(StrEnum):
     """To be read."""
     MESSAGES = "messages"
     """The conversation as JSON for other tools, files in it as data; `message.import` reads it."""
+    REPLAY = "replay"
+    """How it came to be, edit by edit, as lines of JSON that `antiphon replay` plays."""
 
 
 class ContextExportParams(Params):
@@ -456,7 +464,9 @@ async def exported(
         AntiphonError: permission_denied, storage_failed.
     """
     context.appends.flush_all()
-    if params.format is ExportFormat.MESSAGES:
+    if params.format is ExportFormat.REPLAY:
+        lines = replay_lines(call.kernel, context)
+    elif params.format is ExportFormat.MESSAGES:
         lines = export_messages(call.kernel, context, params.shape)
     else:
         export_text = export_lines if params.format is ExportFormat.JSONL else export_markdown

@@ -59,7 +59,7 @@ async def test_export_over_the_frame_limit_is_imported(served: ServedKernel) -> 
 
 async def test_stream_is_what_the_tool_gives(served: ServedKernel) -> None:
     await served.block("```\n\x1b[31m漢字\n", status="done")
-    for form in ("jsonl", "markdown"):
+    for form in ("jsonl", "markdown", "replay"):
         text = (await served.call("context.export", format=form))["text"]
         assert (await export(served.locate(), format=form)).decode() == text
 

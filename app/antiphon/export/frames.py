@@ -1,0 +1,98 @@
+"""Frames: what an app shows in a terminal that nobody sees, and since when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from rich.color import blend_rgb
+from rich.segment import Segment
+from rich.style import Style
+from rich.terminal_theme import TerminalTheme
+from textual.app import App
+from textual.constants import DIM_FACTOR
+
+from antiphon.textual_patches.screens import terminal_rows
+
+FRAME_MS: Final = 100
+"""Between two looks at a replay."""
+
+
+class Look(NamedTuple):
+    """Colours, as `#rrggbb`, and letters of some cells; reversed and dim ones are colours here."""
+
+    foreground: str
+    background: str
+    bold: bool = False
+    italic: bool = False
+    underline: bool = False
+
+
+Row = tuple[tuple[str, Look], ...]
+"""Runs of equal look; together they are as wide as the terminal."""
+
+
+class Frame(NamedTuple):
+    """All rows of a terminal, and since when it shows them."""
+
+    at_ms: int
+    rows: tuple[Row, ...]
+
+
+async def shown_frame(app: App[Any]) -> tuple[Row, ...]:
+    """Return what an app shows once its widgets have done all that they were told so far."""
+    rows, before = _rows(app), None
+    while rows != before:
+        await _caught_up(app)
+        before, rows = rows, _rows(app)
+    return rows
+
+
+async def _caught_up(app: App[Any]) -> None:
+    loop = asyncio.get_running_loop()
+    for _ in range(2):  # messages, then what their handlers have sent
+        waiting = []
+        for node in (app, *app.screen.walk_children(with_self=True)):
+            handled = asyncio.Event()
+            if node.call_later(handled.set):
+                waiting.append(loop.create_task(handled.wait()))
+        await asyncio.wait(waiting)
+
+
+def _rows(app: App[Any]) -> tuple[Row, ...]:
+    return tuple(_row(strip, app.ansi_theme) for strip in terminal_rows(app))
+
+
+def _row(strip: Iterable[Segment], theme: TerminalTheme) -> Row:
+    runs: list[tuple[str, Look]] = []
+    for text, style, _ in strip:
+        if not text:
+            continue
+        look = _look(style or Style(), theme, text.isspace())
+        if runs:
+            before, last = runs[-1]
+            # What cannot be seen makes no difference.
+            is_ground = text.isspace() and not (look.underline or last.underline)
+            if look == last or (is_ground and look.background == last.background):
+                runs[-1] = (before + text, last)
+                continue
+        runs.append((text, look))
+    return tuple(runs)
+
+
+@lru_cache(4096)
+def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
+    ink = theme.foreground_color if style.color is None else style.color.get_truecolor(theme)
+    ground = theme.background_color
+    if style.bgcolor is not None:
+        ground = style.bgcolor.get_truecolor(theme, foreground=False)
+    if style.dim:
+        ink = blend_rgb(ground, ink, DIM_FACTOR)
+    if style.reverse:
+        ink, ground = ground, ink
+    underline = bool(style.underline)
+    if is_blank and not underline:
+        return Look(theme.foreground_color.hex, ground.hex)
+    return Look(ink.hex, ground.hex, bool(style.bold), bool(style.italic), underline)

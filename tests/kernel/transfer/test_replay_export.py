@@ -1,0 +1,126 @@
+"""A replay comes to every version that the context had, without what is left out at its end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import read_version
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.transfer import replay_lines
+from antiphon_kernel.transfer.exporting import header_fields
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.replay import (
+    ChangedHeader,
+    CreatedBlock,
+    ReplayChange,
+    ReplayEnd,
+    ReplayLine,
+    ReplayPrincipal,
+    SplicedText,
+    read_replay_line,
+)
+from tests.kernel.transfer.stories import Story, actors
+
+__all__ = ("actors",)
+
+UNTOLD = {"blob", "runs_for", "source_context", "metadata"}
+
+Blocks = dict[str, tuple[dict[str, Any], str]]
+
+
+async def exported(kernel: Kernel, context: Context) -> bytes:
+    return "".join([piece async for piece in replay_lines(kernel, context)]).encode()
+
+
+def lines_of(text: bytes) -> list[ReplayLine]:
+    return [read_replay_line(number, line) for number, line in enumerate(text.splitlines(), 1)]
+
+
+def played(lines: Sequence[ReplayLine]) -> Iterator[tuple[int, Blocks]]:
+    """The blocks after each change, with the version of the context."""
+    blocks: Blocks = {}
+    for line in lines:
+        for edit in line.edits if isinstance(line, ReplayChange) else ():
+            match edit:
+                case CreatedBlock(block=block, header=header, text=text):
+                    assert block not in blocks
+                    blocks[block] = header, text
+                case ChangedHeader(block=block, fields=fields):
+                    header, text = blocks[block]
+                    header = {n: v for n, v in (header | fields).items() if v is not None}
+                    blocks[block] = header, text
+                case SplicedText(block=block, offset=at, deleted=deleted, inserted=inserted):
+                    header, text = blocks[block]
+                    assert at + deleted <= len(text)
+                    text = text[:at] + inserted + text[at + deleted :]
+                    blocks[block] = header, text
+        if isinstance(line, ReplayChange):
+            yield line.version, dict(blocks)
+
+
+async def rebuilt(kernel: Kernel, context: Context, version: int) -> Blocks:
+    document = await read_version(kernel.journal, context.row, version, 99)
+    return {
+        block: (shown(header_fields(document.header(block))), render(document, block))
+        for block in document.block_ids()
+    }
+
+
+def shown(header: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in header.items() if name not in UNTOLD}
+
+
+def without(blocks: Blocks, hidden: set[str]) -> Blocks:
+    kept = {block: one for block, one in blocks.items() if block not in hidden}
+    return {block: (shown(header), text) for block, (header, text) in kept.items()}
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_replay_of_a_random_context_is_what_the_journal_says_at_every_version(
+    kernel: Kernel, actors: list[Actor], seed: int
+) -> None:
+    story = Story(kernel, await kernel.context(), actors, seed)
+    await story.go_on(100)
+    excluded, draft = story.texts[1], {"role": "user", "kind": "text", "content": "unsent"}
+    await kernel.call(actors[0], "block.exclude", {"block_id": excluded})
+    made = await kernel.call(actors[0], "block.create", draft)
+    await check(kernel, story.context, {excluded, made["block_id"]}, seed)
+    await kernel.call(actors[0], "context.fork", {"context": "default", "label": "fork"})
+    fork = Story(kernel, await kernel.context("fork"), actors, seed)
+    document = fork.context.document
+    fork.texts = [one for one in document.block_ids() if document.text(one)]
+    await fork.go_on(20)
+    hidden = {
+        one
+        for one in document.block_ids()
+        if document.header(one).source_block in (excluded, made["block_id"])
+    }
+    await check(kernel, fork.context, hidden, seed)
+
+
+async def check(kernel: Kernel, context: Context, hidden: set[str], seed: int) -> None:
+    text = await exported(kernel, context)
+    assert text == await exported(kernel, context)
+    lines = lines_of(text)
+    changes = [line for line in lines if isinstance(line, ReplayChange)]
+    assert lines[-1] == ReplayEnd(changes=len(changes))
+    assert [one.at for one in changes] == sorted(one.at for one in changes)
+    named: set[str] = set()
+    for line in lines:
+        if isinstance(line, ReplayPrincipal):
+            named.add(line.id)
+        if isinstance(line, ReplayChange):
+            assert line.by in named
+    states = dict(played(lines))
+    rng = random.Random(seed)
+    for version in (context.seq, *rng.sample(range(1, context.seq), min(50, context.seq - 1))):
+        known = max((one for one in states if one <= version), default=0)
+        replayed = without(states.get(known, {}), set())
+        assert not hidden & replayed.keys()
+        assert replayed == without(await rebuilt(kernel, context, version), hidden), version
