@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -200,7 +200,7 @@ def _person_steps(recordings: Iterable[Path]) -> list[PersonStep]:
         raise call_error(error) from error
 
 
-_WRITTEN: Final = click.Path(dir_okay=False, writable=True, path_type=Path)
+_WRITTEN: Final = click.File("w", encoding="utf-8", lazy=False)
 
 
 @antiphon.command()
@@ -239,8 +239,8 @@ def demo(
     speed: float,
     recordings: tuple[Path, ...],
     local: bool,
-    cast: Path | None,
-    svg: Path | None,
+    cast: TextIO | None,
+    svg: TextIO | None,
     size: tuple[int, int],
     data: Path | None,
     as_name: str | None,
@@ -262,9 +262,9 @@ def demo(
 
         frames = run(lambda: play_demo(options, steps, size=size, speed=speed))
         if cast is not None:
-            cast.write_text(write_cast(frames, size, "antiphon"), "utf-8")
+            cast.write(write_cast(frames, size, "antiphon"))
         if svg is not None:
-            svg.write_text(write_svg(frames, size), "utf-8")
+            svg.write(write_svg(frames, size))
 
     arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
     for recording in recordings:
