@@ -23,7 +23,7 @@ _PICTURES: Final = ("cast", "svg", "gif", "mp4", "html")
 """Formats of what the app shows of a replay."""
 
 
-def _read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
+def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{2,3})x(\d{1,3})", value)
     if found is None:
         raise click.BadParameter(f"{value!r} is no size: columns and rows, such as 80x24")
@@ -61,7 +61,7 @@ def _read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, 
     metavar="COLSxROWS",
     default="80x24",
     show_default=True,
-    callback=_read_size,
+    callback=read_size,
     help="Of the terminal that is shown.",
 )
 @click.option("--theme", metavar="NAME", help="Its colours.  [default: antiphon-dark]")
