@@ -6,7 +6,11 @@ blocks that are excluded then, and what belongs to them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+import json
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,6 +21,7 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.storage import CorruptContextError, StoredOp
+from antiphon_kernel.text.search import compile_pattern, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.block_metadata import (
@@ -28,7 +33,8 @@ from antiphon_kernel.types.block_metadata import (
     SUMMARY_TYPE,
 )
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -50,6 +56,13 @@ _UNTOLD: Final = {"id", "blob", "runs_for", "source_context"}
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """What is told of metadata: as much as a screen shows."""
 
+_FREE_TEXT: Final = (
+    *("input", "path", "tool_name", "language", "media_type", "stop_reason"),
+    *("stopped_by", "decided_by"),
+)
+_REDACTED: Final = "█"
+_REGEX_SECONDS: Final = 60.0
+
 _FIELDS: Final = [
     (name, BlockHeader._field_defaults.get(name))
     for name in BlockHeader._fields
@@ -57,15 +70,27 @@ _FIELDS: Final = [
 ]
 
 
-async def replay_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, None]:
+async def replay_lines(
+    kernel: Kernel, context: Context, redact: Sequence[str] = ()
+) -> AsyncGenerator[str, None]:
     """Yield how a context came to be, up to now, as lines of JSON.
 
     Left out are blocks that are excluded now, or ephemeral, drafts that have not been sent, results
     of calls that are left out, and files attached to messages that are.
+
+    Args:
+        redact: regular expressions; what matches one within a line is █ from its first moment on.
+
+    Raises:
+        AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
     upto, label = context.seq, context.label
     left_out = _left_out(context.document)
+    redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
     await context.wait_persisted()
+    if redact:
+        async for _, edits, text_of in _changes(kernel, context, upto, left_out):
+            redaction.follow(edits, text_of)
     named: set[str] = set()
 
     def name(principals: Iterable[str]) -> Iterator[str]:
@@ -73,12 +98,14 @@ async def replay_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
             if one not in named:
                 named.add(one)
                 with suppress(AntiphonError):  # a damaged header names nobody
-                    yield write_replay_line(_principal(kernel, context.document, one))
+                    who = _principal(kernel, context.document, one)
+                    username = redaction.hide(who.username)
+                    yield write_replay_line(who.model_copy(update={"username": username}))
 
     at, count, started = 0, 0, None
-    async for op, edits in _changes(kernel, context, upto, left_out):
+    async for op, edits, _ in _changes(kernel, context, upto, left_out):
         if started is None:
-            started = op.time
+            started, label = op.time, redaction.hide(label)
             about = ReplayHeader(context_id=context.id, label=label, started=started)
             yield write_replay_line(about)
         at = max(at, op.time - started)
@@ -86,10 +113,9 @@ async def replay_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
             continue
         count += 1
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
-        change = ReplayChange(
-            at=at, version=op.seq, by=op.principal, operation=op.operation, edits=edits
-        )
-        yield "".join([*name([op.principal, *authors]), write_replay_line(change)])
+        by, edits = op.principal, redaction.apply(edits)
+        change = ReplayChange(at=at, version=op.seq, by=by, operation=op.operation, edits=edits)
+        yield "".join([*name([by, *authors]), write_replay_line(change)])
     yield write_replay_line(ReplayEnd(changes=count))
 
 
@@ -139,8 +165,11 @@ def _left_out(document: Document) -> Mapping[str, bool]:
 
 async def _changes(
     kernel: Kernel, context: Context, upto: int, left_out: Mapping[str, bool]
-) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit]], None]:
-    """Yield each transaction up to a version with what it did to blocks that are told of."""
+) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit], Callable[[str], str]], None]:
+    """Yield each transaction up to a version with what it did to blocks that are told of.
+
+    The function gives the text of a block after it.
+    """
     document, slices = Document(kernel.ids.client_id()), TimeSlice()
     follower, after = _Follower(document, left_out), 0
     while after < upto:
@@ -151,7 +180,7 @@ async def _changes(
             except ValueError as error:
                 what = f"its change cannot be applied ({error})"
                 raise CorruptContextError(context.row, what, op.seq) from error
-            yield op, list(follower.edits(change))
+            yield op, list(follower.edits(change)), follower.text
             await slices.pause()
         after += limit
     document.close()
@@ -177,14 +206,14 @@ class _Follower:
             told = self._headers.get(block)
             self._headers[block] = header
             if told is None:
-                yield CreatedBlock(block=block, header=header, text=self._text(block))
+                yield CreatedBlock(block=block, header=header, text=self._read(block))
                 continue
             if told != header:
                 names = [name for name, _ in _FIELDS if told.get(name) != header.get(name)]
                 fields = {name: header.get(name) for name in names}
                 yield ChangedHeader(block=block, fields=fields)
             if (before := self._rendered.get(block)) is not None:
-                splices = plan_difference(before, self._text(block))
+                splices = plan_difference(before, self._read(block))
             else:
                 splices = [one for text in texts if text.block == block for one in text.splices]
             for one in splices:
@@ -204,9 +233,132 @@ class _Follower:
             fields["metadata"] = shown
         return fields
 
-    def _text(self, block: str) -> str:
+    def text(self, block: str) -> str:
+        """Return the text of a block that has been told of."""
+        return self._rendered.get(block) or self._document.text(block)
+
+    def _read(self, block: str) -> str:
         """The text of a block; from then on its changes are told as splices."""
         if self._document.schema(block) == TEXT:
             return self._document.text(block)
         text = self._rendered[block] = render(self._document, block)
         return text
+
+
+class _Redaction:
+    """Characters that match a pattern in any version of their block.
+
+    Each character of a block has a number, in the order in which they came.
+    """
+
+    def __init__(self, patterns: Sequence[str], line_seconds: float) -> None:
+        with AntiphonError.with_details(field="redact"):
+            self._patterns = [compile_pattern(one) for one in patterns]
+        self._line_seconds, self._left = line_seconds, _REGEX_SECONDS
+        self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))
+        """Of the characters of each text, as it is now."""
+        self._matches = defaultdict[str, bytearray](bytearray)
+        """By the number of a character: 1 if it is not to be told."""
+        self._told = defaultdict[str, int](int)
+        """Number of the characters that `apply` has seen."""
+
+    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str]) -> None:
+        """Find what matches in the texts that a transaction has changed."""
+        changed: dict[str, tuple[int, int]] = {}
+        for edit in edits:
+            if isinstance(edit, ChangedHeader):
+                continue
+            at, deleted, inserted = 0, 0, ""
+            if isinstance(edit, CreatedBlock):
+                inserted = edit.text
+            else:
+                at, deleted, inserted = edit.offset, edit.deleted, edit.inserted
+            known = self._matches[edit.block]
+            numbers = array("I", range(len(known), len(known) + len(inserted)))
+            self._numbers[edit.block][at : at + deleted] = numbers
+            known.extend(bytes(len(inserted)))
+            start, end = changed.get(edit.block, (at, at))
+            changed[edit.block] = min(start, at), max(end - deleted, at) + len(inserted)
+        for block, (start, end) in changed.items():
+            text, known = text_of(block), self._matches[block]
+            start = text.rfind("\n", 0, start) + 1
+            for at, to in self._found(text[start : line_end(text, end)]):
+                for number in self._numbers[block][start + at : start + to]:
+                    known[number] = 1
+
+    def apply(self, edits: Iterable[ReplayEdit]) -> list[ReplayEdit]:
+        """Return the edits of a transaction without what is not to be told."""
+        if not self._patterns:
+            return list(edits)
+        return [self._redacted(edit) for edit in edits]
+
+    def _redacted(self, edit: ReplayEdit) -> ReplayEdit:
+        match edit:
+            case ChangedHeader(fields=fields):
+                return edit.model_copy(update={"fields": self._hide_fields(fields)})
+            case CreatedBlock(header=header, text=text):
+                new = {"header": self._hide_fields(header), "text": self._next(edit.block, text)}
+                return edit.model_copy(update=new)
+            case SplicedText(inserted=inserted):
+                return edit.model_copy(update={"inserted": self._next(edit.block, inserted)})
+
+    def _next(self, block: str, inserted: str) -> str:
+        """The next characters of a block."""
+        begin = self._told[block]
+        end = self._told[block] = begin + len(inserted)
+        hidden = self._matches[block][begin:end]
+        if 1 not in hidden:
+            return inserted
+        pairs = zip(inserted, hidden, strict=True)
+        return "".join([_REDACTED if is_hidden else one for one, is_hidden in pairs])
+
+    def hide(self, text: str) -> str:
+        """Return a text of one version without what matches."""
+        shown = list(text)
+        for at, to in self._found(text):
+            shown[at:to] = _REDACTED * (to - at)
+        return "".join(shown)
+
+    def _found(self, text: str) -> list[tuple[int, int]]:
+        """Start and end of each match; each lies within one line."""
+        found: list[tuple[int, int]] = []
+        begun, start = time.monotonic(), 0
+        try:
+            while self._patterns and start < len(text):
+                end = line_end(text, start)
+                for pattern in self._patterns:
+                    matches = pattern.finditer(text, start, end, timeout=self._line_seconds)
+                    found += [one.span() for one in matches]
+                start = end + 1
+                if time.monotonic() - begun > self._left:
+                    raise TimeoutError
+        except (TimeoutError, MemoryError) as error:
+            raise AntiphonError(
+                ErrorCode.REGEX_TIMEOUT,
+                f"A pattern of redact ran for more than {self._line_seconds:g} s on one line, or"
+                f" all of them for more than {_REGEX_SECONDS:g} s: avoid nested repeats such as"
+                " (a+)+.",
+            ) from error
+        self._left -= time.monotonic() - begun
+        return found
+
+    def _hide_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        shown = {name: self._hide(fields[name]) for name in _FREE_TEXT if name in fields}
+        if fields.get("metadata"):
+            said = fields["metadata"].items()
+            shown["metadata"] = {name: self._hide(value) for name, value in said}
+        if fields.get("input"):
+            with suppress(ValueError):  # strings are looked at as they are written, and as read
+                value = self._hide(read_json(shown["input"]))
+                shown["input"] = self.hide(json.dumps(value, ensure_ascii=False))
+        return {**fields, **shown}
+
+    def _hide(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.hide(value)
+            case Mapping():
+                return {name: self._hide(one) for name, one in value.items()}
+            case list():
+                return [self._hide(one) for one in value]
+        return value

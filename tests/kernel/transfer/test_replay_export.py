@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +17,7 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.transfer import replay_lines
 from antiphon_kernel.transfer.exporting import header_fields
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -25,6 +29,8 @@ from antiphon_kernel.types.replay import (
     SplicedText,
     read_replay_line,
 )
+from tests.errors import raises
+from tests.kernel.kernel.calls import Make
 from tests.kernel.transfer.stories import Story, actors
 
 __all__ = ("actors",)
@@ -34,8 +40,8 @@ UNTOLD = {"blob", "runs_for", "source_context", "metadata"}
 Blocks = dict[str, tuple[dict[str, Any], str]]
 
 
-async def exported(kernel: Kernel, context: Context) -> bytes:
-    return "".join([piece async for piece in replay_lines(kernel, context)]).encode()
+async def exported(kernel: Kernel, context: Context, redact: Sequence[str] = ()) -> bytes:
+    return "".join([piece async for piece in replay_lines(kernel, context, redact)]).encode()
 
 
 def lines_of(text: bytes) -> list[ReplayLine]:
@@ -124,3 +130,66 @@ async def check(kernel: Kernel, context: Context, hidden: set[str], seed: int) -
         replayed = without(states.get(known, {}), set())
         assert not hidden & replayed.keys()
         assert replayed == without(await rebuilt(kernel, context, version), hidden), version
+
+
+async def test_what_is_left_out_is_in_no_line(kernel: Kernel, amy: Actor, make: Make) -> None:
+    secret = "S3CRET"
+    shown = [await make("said ", role="user", status="done", metadata={"note": secret})]
+    hidden = [await make(f"excluded {secret}", role="user", status="done")]
+    draft = await make(f"a draft of {secret}", role="user")
+    file = {"name": f"{secret}.txt", "data": b64encode(secret.encode()).decode()}
+    await kernel.call(amy, "block.attach", {"block_id": draft, "files": [file]})
+    call = ""
+    for is_call in (True, False):
+        given = json.dumps({"path": secret if is_call else ""})
+        about = {"tool_name": "read", "input": given, "agent_call": {"title": secret}}
+        new = {"kind": "tool_call", "parent_id": shown[0], "metadata": about}
+        call = await make(role="model", **new)
+        result = await make(secret, role="tool", kind="tool_result", parent_id=call)
+        hidden.append(call if is_call else result)
+    await make(secret, role="user", status="done", metadata={"ephemeral": True})
+    for one in hidden:
+        await kernel.call(amy, "block.exclude", {"block_id": one})
+    text = await exported(kernel, await kernel.context())
+    assert secret.encode() not in text
+    changes = [line for line in lines_of(text) if isinstance(line, ReplayChange)]
+    edits = [edit for change in changes for edit in change.edits]
+    created = [edit.block for edit in edits if isinstance(edit, CreatedBlock)]
+    assert created == [*shown, call]
+
+
+async def test_what_is_redacted_is_in_no_line_from_its_first_character_on(
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make
+) -> None:
+    prompt = await make("prompt", role="user", status="done")
+    written = {"role": "model", "kind": "text", "content": "key: ", "parent_id": prompt}
+    block = (await kernel.call(aria, "block.create", written))["block_id"]
+    context = await kernel.context()
+    for piece in ("S", "3CR", "ET-", "9 and ", "more S3C"):
+        await kernel.call(aria, "block.append", {"block_id": block, "text": piece})
+        context.appends.flush_all()
+    splice = {"block_id": block, "offset": 6, "delete_count": 2, "insert": "\n"}
+    await kernel.call(amy, "block.splice", splice)  # apart again
+    await kernel.call(amy, "block.undo", {})
+    about = {"tool_name": "curl", "input": '{"token": "a\\"b", "key": "S3CRET-1"}'}
+    await make(role="model", kind="tool_call", parent_id=prompt, metadata=about)
+    patterns = [r"S3CRET-\d", 'a"b', "^default$", "^amy$"]
+    text = await exported(kernel, context, patterns)
+    assert text == await exported(kernel, context, patterns)
+    assert not re.search(rb'S3CRE|3CR|a\\+"b|"default"|"amy"', text.replace(b"more S3C", b""))
+    *_, (_, shown) = played(lines_of(text))
+    assert shown[block][1] == "key: ████████ and more S3C"
+    (header,) = [one for one, _ in shown.values() if one["kind"] == "tool_call"]
+    assert json.loads(header["input"]) == {"token": "███", "key": "████████"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code"),
+    [("(", "invalid_regex"), ("", "invalid_params"), ("(a|a)*$", "regex_timeout")],
+)
+async def test_pattern_that_cannot_be_used_is_named(
+    kernel: Kernel, make: Make, pattern: str, code: str
+) -> None:
+    await make("a" * 40 + "b", status="done")
+    with raises(ErrorCode(code)):
+        await exported(kernel, await kernel.context(), [pattern])
