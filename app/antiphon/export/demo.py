@@ -10,17 +10,12 @@ from typing import Final
 from textual.pilot import Pilot
 
 from antiphon.app import AntiphonApp
-from antiphon.export.frames import Frame, shown_frame
+from antiphon.export.frames import FRAME_MS, Frame, shown_frame
+from antiphon.export.recording import LETTER_MS
 from antiphon.options import AppOptions
 from antiphon_kernel.text.recording_lines import PersonStep, RecordingError
 from antiphon_kernel.types.enums import ANSWERING_KINDS, Status
 from antiphon_kernel.types.quoting import quote
-
-LETTER_SECONDS: Final = 0.09
-"""From one key of a person to the next."""
-
-FRAME_MS: Final = 100
-"""Times of frames are multiples of it."""
 
 QUIET_SECONDS: Final = 3.0
 """How long nothing is written at the end; models begin by themselves sooner."""
@@ -79,7 +74,7 @@ async def _act(
             await asyncio.sleep(FRAME_MS / 1000)
         for key in (*(_KEYS.get(one, one) for one in step.text), *step.keys):
             await pilot.press(key)
-            await asyncio.sleep(LETTER_SECONDS / speed)
+            await asyncio.sleep(LETTER_MS / 1000 / speed)
 
 
 def _text(frames: Iterable[Frame]) -> str:
