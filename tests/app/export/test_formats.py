@@ -1,4 +1,4 @@
-"""What is made of one run: frames, casts, pictures and pages; and what must be in none of them."""
+"""Formats that are made of one run, and secrets that must be in none of them."""
 
 from __future__ import annotations
 
