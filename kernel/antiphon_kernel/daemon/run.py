@@ -238,6 +238,7 @@ async def _open_kernel(
         clock=clock,
         spare=None if settings.demo else spare,
     )
+    kernel.presences.is_on = models.config.context.record_presence
     settled, files = models.config.files, kernel.files
     files.saves_itself = settled.autosave != "off"
     files.checks.commands = settled.checks
