@@ -372,8 +372,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
     _replay("previous_mark", ("shift+left",), "In a replay: to such a place before this one."),
     _replay("replay_start", ("home",), "In a replay: to its start.", priority=True),
     _replay("replay_end", ("end",), "In a replay: to its end.", priority=True),
-    _replay("faster", ("plus", "equals_sign"), "In a replay: twice as fast.", words="faster"),
-    _replay("slower", ("minus",), "In a replay: half as fast.", words="slower"),
     _replay(
         "tenth",
         tuple("0123456789"),
@@ -395,6 +393,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="leave",
         takes=lambda now: now.replaying and not now.finding,
     ),
+    _replay("faster", ("plus", "equals_sign"), "In a replay: twice as fast.", words="faster"),
+    _replay("slower", ("minus",), "In a replay: half as fast.", words="slower"),
     # EDIT and NAVIGATE
     _edit(
         "back",

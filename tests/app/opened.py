@@ -189,8 +189,10 @@ class Opened:
             self.app.post_message(events.Key(key, sign if is_sign else None))
 
     async def type(self, text: str) -> None:
+        """Type a text, all of it before the screen is drawn."""
         names = {" ": "space", "\n": "ctrl+j"}
-        await self.pilot.press(*(names.get(key, key) for key in text))
+        self.burst(*(names.get(key, key) for key in text))
+        await self.pilot.pause()
 
     async def send(self, text: str) -> None:
         """Write a message, or a command, and send it."""

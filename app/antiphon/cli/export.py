@@ -145,7 +145,7 @@ def export(
             _write(pieces, output)
             return
         if sys.stdout.isatty():
-            neutral = {"markdown": str, "svg": sanitize, "html": sanitize}.get(format_, escape_json)
+            neutral = sanitize if format_ in ("markdown", "svg", "html") else escape_json
             pieces = (neutral(piece.decode()).encode() for piece in pieces)
         sys.stdout.buffer.writelines(pieces)
     except AntiphonError as error:

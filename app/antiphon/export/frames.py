@@ -14,7 +14,14 @@ from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.constants import DIM_FACTOR
 
+from antiphon.app import AntiphonApp
+from antiphon.attention import PROGRAM
+from antiphon.locations import state_folder
+from antiphon.options import AppOptions
+from antiphon.replay.replay import Replay
+from antiphon.screens.replay_frame import ReplayBar
 from antiphon.textual_patches.screens import terminal_rows
+from antiphon.themes import DEFAULT_THEME
 
 FRAME_MS: Final = 100
 """Between two looks at a replay."""
@@ -39,6 +46,35 @@ class Frame(NamedTuple):
 
     at_ms: int
     rows: tuple[Row, ...]
+
+
+async def replay_frames(
+    replay: Replay, *, size: tuple[int, int], theme: str | None = None, speed: float = 1.0
+) -> list[Frame]:
+    """Return what the app shows of a replay, as often as it is another picture.
+
+    Equal replays have equal frames: no clock but the replay's has a part in them.
+    """
+    options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
+    app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
+    frames: list[Frame] = []
+    async with app.run_test(size=size):
+        player, frame = app.session.player, app.document_screen.frame
+        assert player is not None
+        # Keys, and a place to click at, are of no use in a picture.
+        frame.footer.display = frame.query_one(ReplayBar).display = False
+        await shown_frame(app)
+        for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
+            player.seek(round(at * speed))
+            while frame.notice.hint is not None:  # of the person's settings
+                frame.notice.clear_hint()
+            app.document_screen.controllers.draw()
+            rows = await shown_frame(app)
+            if not frames or frames[-1].rows != rows:
+                frames.append(Frame(at, rows))
+        await app.session.close()
+        app.exit()
+    return frames
 
 
 async def shown_frame(app: App[Any]) -> tuple[Row, ...]:

@@ -31,7 +31,7 @@ FRAME_SECONDS: Final = 1 / 30
 SLOWEST: Final = 0.25
 FASTEST: Final = 100.0
 
-LEAD_MS: Final = 3_000
+LEAD_MS: Final = 2_000
 """What is shown of a moment depends on what was written so long before it."""
 
 TYPING_MS: Final = 3_000
@@ -56,7 +56,7 @@ class Player:
         self.jumping = Signal[()]()
         """Another moment is shown next, which may be an earlier one."""
         self.stepped = Signal[()]()
-        """Somebody is elsewhere now."""
+        """One step has been made on the way."""
         self.moved = Signal[()]()
         """The moment is another one, and all that has changed is there."""
         self.changed = Signal[()]()
@@ -141,14 +141,12 @@ class Player:
         while self._taken < target:
             step = self.replay.steps[self._taken]
             self._taken, self.at_ms = self._taken + 1, step.at_ms
-            places = dict(self._state.places)
             self.replay.carry_out(step.line, self._state)
             if isinstance(step.line, ReplayChange):
                 with self.document.transaction(REMOTE):
                     for edit in step.line.edits:
                         self._write(edit)
-            if places != self._state.places:
-                self.stepped.notify()
+            self.stepped.notify()
         self.at_ms = at_ms
         self.moved.notify()
 

@@ -215,6 +215,7 @@ class ConversationControllers:
         if (player := session.player) is not None:
             source.is_timed = False
             player.jumping.listen(source.rewind)
+            player.stepped.listen(source.presence_changed)
             player.moved.listen(source.show_moment)
             player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
@@ -225,6 +226,13 @@ class ConversationControllers:
             self._came_live()
         self._status_changed()
         self._host.update()
+
+    def draw(self) -> None:
+        """Draw at once whatever would be drawn in a moment."""
+        self.cells.draw()
+        self.cells.map_again()
+        self.live.update()
+        self.outline.update()
 
     def close(self) -> None:
         """Follow nothing any more: another screen shows the context from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import groupby
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -18,8 +19,8 @@ from antiphon_kernel.types.errors import AntiphonError
 
 STEP_MS: Final = 5_000
 
-_MARKS: Final = {"message": "■", "call": "•", "come": "▸", "leave": "◂"}
-"""Signs of marks, the weightiest first."""
+_MARKS: Final = {"leave": "◂", "come": "▸", "call": "•", "message": "■"}
+"""Signs of marks, those last that are shown of several in one place."""
 
 
 class ReplayBar(StatusLine):
@@ -30,8 +31,7 @@ class ReplayBar(StatusLine):
         self._player = player
 
     def show(self) -> None:
-        player = self._player
-        self.update_spans((self.size.width, player.at_ms, player.is_playing, player.speed))
+        self.update_spans((self._words(), self._column(self._player.at_ms, self.size.width)))
 
     def _words(self) -> str:
         player = self._player
@@ -42,18 +42,20 @@ class ReplayBar(StatusLine):
     def _room(self, width: int) -> int:
         return max(1, width - self.margin - 1 - len(self._words()))
 
+    def _column(self, at_ms: int, width: int) -> int:
+        return round(at_ms * (self._room(width) - 1) / max(1, self._player.replay.duration_ms))
+
     def pieces(self, width: int) -> Row:
-        player, theme, room = self._player, self.cell_theme, self._room(width)
-        scale = (room - 1) / max(1, player.replay.duration_ms)
-        here = round(player.at_ms * scale)
-        signs = [StatusSpan("━" if at < here else "─", theme.dim) for at in range(room)]
-        for kind, sign in reversed(_MARKS.items()):
-            for mark in player.replay.marks:
-                if mark.kind == kind:
-                    colour = player.replay.people[mark.by].colour
-                    signs[round(mark.at_ms * scale)] = StatusSpan(sign, theme.author(colour))
-        signs[here] = StatusSpan("●", theme.focus)
-        return [StatusSpan(self._words(), theme.text), *signs], ()
+        replay, theme, room = self._player.replay, self.cell_theme, self._room(width)
+        here = self._column(self._player.at_ms, width)
+        signs = [("━" if at < here else "─", theme.dim) for at in range(room)]
+        for mark in sorted(replay.marks, key=lambda one: list(_MARKS).index(one.kind)):
+            style = theme.author(replay.people[mark.by].colour)
+            signs[self._column(mark.at_ms, width)] = _MARKS[mark.kind], style
+        signs[here] = "●", theme.focus
+        runs = groupby(signs, key=lambda one: one[1])
+        bar = [StatusSpan("".join(sign for sign, _ in run), style) for style, run in runs]
+        return [StatusSpan(self._words(), theme.text), *bar], ()
 
     def on_click(self, event: events.Click) -> None:
         room = self._room(self.size.width)
