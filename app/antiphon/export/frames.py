@@ -79,10 +79,10 @@ async def replay_frames(
 
 async def shown_frame(app: App[Any]) -> tuple[Row, ...]:
     """Return what an app shows once its widgets have done all that they were told so far."""
-    rows, before = _rows(app), None
+    rows, before = shown_rows(app), None
     while rows != before:
         await _caught_up(app)
-        before, rows = rows, _rows(app)
+        before, rows = rows, shown_rows(app)
     return rows
 
 
@@ -97,7 +97,8 @@ async def _caught_up(app: App[Any]) -> None:
         await asyncio.wait(waiting)
 
 
-def _rows(app: App[Any]) -> tuple[Row, ...]:
+def shown_rows(app: App[Any]) -> tuple[Row, ...]:
+    """Return what an app shows now, whatever its widgets have still to do."""
     return tuple(_row(strip, app.ansi_theme) for strip in terminal_rows(app))
 
 
