@@ -100,7 +100,7 @@ async def shown_frame(app: App[Any], draw: Callable[[], None] = lambda: None) ->
     for _ in range(MOST_ROUNDS):
         draw()
         await _caught_up(app)
-        before, rows = rows, _rows(app)
+        before, rows = rows, shown_rows(app)
         if rows == before:
             break
     return rows
@@ -123,7 +123,8 @@ async def _caught_up(app: App[Any]) -> None:
         refresh_now(app)
 
 
-def _rows(app: App[Any]) -> tuple[Row, ...]:
+def shown_rows(app: App[Any]) -> tuple[Row, ...]:
+    """Return what an app shows now, whatever its widgets have still to do."""
     return tuple(_row(strip, app.ansi_theme) for strip in terminal_rows(app))
 
 
