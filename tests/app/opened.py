@@ -16,10 +16,11 @@ from antiphon.actions import SHOWN_KEYS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.config import AgentConfig, KernelConfig
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.daemon.run import hold_folder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import TextBlock
 from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider
@@ -40,7 +41,6 @@ from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
-from tests.app.rows import terminal_rows
 from tests.kernel.served import CuttableProxy
 from tests.waiting import until
 
@@ -189,8 +189,10 @@ class Opened:
             self.app.post_message(events.Key(key, sign if is_sign else None))
 
     async def type(self, text: str) -> None:
+        """Type a text, all of it before the screen is drawn."""
         names = {" ": "space", "\n": "ctrl+j"}
-        await self.pilot.press(*(names.get(key, key) for key in text))
+        self.burst(*(names.get(key, key) for key in text))
+        await self.pilot.pause()
 
     async def send(self, text: str) -> None:
         """Write a message, or a command, and send it."""

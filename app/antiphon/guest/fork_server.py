@@ -187,7 +187,7 @@ def _take_streams(files: list[int], has_terminal: bool) -> None:
 
 def _run_app(request: GuestRequest) -> None:
     from antiphon.app import AntiphonApp
-    from antiphon.cli.commands import require_terminal
+    from antiphon.cli.opening import require_terminal
     from antiphon.options import AppOptions
 
     require_terminal()

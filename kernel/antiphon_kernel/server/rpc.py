@@ -78,6 +78,7 @@ _MEDIA_TYPES: Final = {
     ExportFormat.JSONL: LINES,
     ExportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ExportFormat.MESSAGES: "application/json",
+    ExportFormat.REPLAY: LINES,
 }
 
 
@@ -158,7 +159,8 @@ class RpcEndpoint:
         An answer that ends early has been broken off; lines of JSON end with the reason then.
         """
         call = self.kernel.start_call(visit.actor, self.kernel.registry["context.export"])
-        params = call.tool.parse(_query(request))
+        redact = request.query_params.getlist("redact")
+        params = call.tool.parse({**_query(request), "redact": redact})
         assert isinstance(params, ContextExportParams)
         context = await call.context(params.context)
         return _Export(exported(call, context, params), params.format)
@@ -364,7 +366,7 @@ class _Export(StreamingResponse):
                 async for text in self._text:
                     await part(text, more=True)
             except AntiphonError as error:
-                if self._form is ExportFormat.JSONL:
+                if _MEDIA_TYPES[self._form] == LINES:
                     await part(as_line(ErrorLine(error=error.as_json())), more=True)
                 return
             await part("", more=False)

@@ -27,7 +27,13 @@ from antiphon_kernel.messages import MessageShape
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.tools._common import block_in, check_context_version
-from antiphon_kernel.transfer import export_lines, export_markdown, export_messages, import_lines
+from antiphon_kernel.transfer import (
+    export_lines,
+    export_markdown,
+    export_messages,
+    import_lines,
+    replay_lines,
+)
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind, DriftState
@@ -380,6 +386,8 @@ class ExportFormat(StrEnum):
     """To be read."""
     MESSAGES = "messages"
     """The conversation as JSON for other tools, files in it as data; `message.import` reads it."""
+    REPLAY = "replay"
+    """How it came to be, edit by edit, as lines of JSON that `antiphon replay` plays."""
 
 
 class ContextExportParams(Params):
@@ -390,6 +398,11 @@ class ContextExportParams(Params):
     """The form of the text."""
     shape: MessageShape = MessageShape.OPENAI
     """Shape of the messages, with the format `messages`."""
+    redact: list[Annotated[str, Field(max_length=1_000)]] = Field(
+        default_factory=list, max_length=100
+    )
+    """Regular expressions: of a replay, what matches one within a line is █ from its first
+    character on."""
 
 
 class ContextExportResult(Result):
@@ -425,7 +438,13 @@ class ContextImportResult(Result):
 @tool(
     "context.export",
     needs=Permission.READ,
-    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.TOO_LARGE),
+    errors=(
+        ErrorCode.CONTEXT_NOT_FOUND,
+        ErrorCode.AMBIGUOUS_ID,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.INVALID_REGEX,
+        ErrorCode.REGEX_TIMEOUT,
+    ),
 )
 async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
     """Give the whole content of a context, each block as it is at one moment.
@@ -456,7 +475,9 @@ async def exported(
         AntiphonError: permission_denied, storage_failed.
     """
     context.appends.flush_all()
-    if params.format is ExportFormat.MESSAGES:
+    if params.format is ExportFormat.REPLAY:
+        lines = replay_lines(call.kernel, context, params.redact)
+    elif params.format is ExportFormat.MESSAGES:
         lines = export_messages(call.kernel, context, params.shape)
     else:
         export_text = export_lines if params.format is ExportFormat.JSONL else export_markdown

@@ -8,3 +8,4 @@ from antiphon_kernel.transfer.exporting import (
     export_messages,
 )
 from antiphon_kernel.transfer.importing import import_lines
+from antiphon_kernel.transfer.replay_export import replay_lines
