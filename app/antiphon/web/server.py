@@ -23,7 +23,8 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from antiphon.hosts.host import HostListener, HostOptions
+from antiphon.hosts.host import HostListener
+from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import OpenedSession
 from antiphon.hosts.session import TERMINAL, GuestSession, SessionContext
 from antiphon.time_format import format_relative
@@ -207,7 +208,7 @@ def _parsed(text: str | bytes) -> Any:
         return None
 
 
-async def listen(context: SessionContext, options: HostOptions, port: int) -> HostListener:
+async def listen(context: SessionContext, options: HostOptions) -> HostListener:
     """Listen for pages.
 
     Raises:
@@ -217,7 +218,7 @@ async def listen(context: SessionContext, options: HostOptions, port: int) -> Ho
     server = await serve(
         host.serve,
         options.bind,
-        port,
+        options.port,
         process_request=host.answer,
         open_timeout=JOIN_SECONDS,
         max_size=MESSAGE_BYTES,

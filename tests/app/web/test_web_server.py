@@ -18,7 +18,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from antiphon.hosts.guest_processes import Ended, GuestProcesses, GuestRequest
-from antiphon.hosts.host import HostListener, HostOptions
+from antiphon.hosts.host import HostListener
+from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
 from tests.kernel.served import ServedKernel, served_kernel
@@ -102,8 +103,8 @@ class WebGuests:
         await self._link.start()
         processes = cast(GuestProcesses, self.processes)
         context = SessionContext(self._link, processes, self._folder, ask=False)
-        options = HostOptions("web", self._folder, "127.0.0.1", 0, url="https://doc.example/there")
-        self._listener = await listen(context, options, 0)
+        options = HostOptions(kind="web", bind="127.0.0.1", port=0, url="https://doc.example/there")
+        self._listener = await listen(context, options)
         self._watching = asyncio.create_task(self._link.watch(context.dismissed))
         return self
 
