@@ -181,7 +181,7 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
     relay = RelayThread(project.port)
     with Visitor(browser, link.replace(f":{project.port}/", f":{relay.port}/")) as guest:
         seen = guest.wait_for_words()
-        assert "viewer" in guest.text
+        guest.wait_for("viewer")
         here = project.guests()
         relay.stop()
         began = time.monotonic()
