@@ -177,11 +177,12 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
 
 
 def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: Any) -> None:
-    link = project.link()
+    link = project.link("--role", "editor")
     relay = RelayThread(project.port)
     with Visitor(browser, link.replace(f":{project.port}/", f":{relay.port}/")) as guest:
         seen = guest.wait_for_words()
-        guest.wait_for("viewer")
+        guest.page.keyboard.type("half a sentence")
+        guest.wait_for("half a sentence")
         here = project.guests()
         relay.stop()
         began = time.monotonic()
@@ -190,6 +191,7 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
         relay.go_on()
         guest.wait_for_notice("")
         guest.wait_for_words(after=seen)
+        guest.wait_for("half a sentence")
         assert project.guests() == here
     relay.close()
 
@@ -197,7 +199,7 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
 def test_whoever_is_kicked_or_refused_is_told_why(project: WebProject, browser: Any) -> None:
     once = project.link("--uses", "1", "--name", "bo")
     with Visitor(browser, once) as bo:
-        bo.wait_for_words()
+        bo.wait_for("viewer")
         late = Visitor(browser, once)
         late.wait_for_notice("The invitation, for 1, is used up")
         project.share("--kick", "bo", "--reason", "time to go", "--data", str(project.data))

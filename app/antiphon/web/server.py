@@ -36,9 +36,6 @@ JOIN_SECONDS: Final = 10.0
 REFUSED_SECONDS: Final = 1.0
 """How long whoever is refused waits for the answer."""
 
-MESSAGE_BYTES: Final = 1_000_000
-"""Length of a message; pages send longer pastes in pieces."""
-
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
     " style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none';"
@@ -221,10 +218,8 @@ async def listen(context: SessionContext, options: HostOptions) -> HostListener:
         options.port,
         process_request=host.answer,
         open_timeout=JOIN_SECONDS,
-        max_size=MESSAGE_BYTES,
         max_queue=1,
         compression=None,
-        server_header=None,
         ping_interval=15,
         ping_timeout=30,
     )
