@@ -12,7 +12,6 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from math import inf
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
@@ -98,12 +97,14 @@ async def replay_lines(
     system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
     kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
     follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
-    writer, lines = _LineWriter(kernel, context, redaction, kernels), list[str]()
+    writer, started = _LineWriter(kernel, context, redaction, kernels), context.row.created
+    about = ReplayHeader(context_id=context.id, label=label, started=started)
+    lines = [write_replay_line(about)]
     async for op, edits in follower.steps(upto):
         if op.seq % _OPS_READ == 1:
             last = min(op.seq + _OPS_READ - 1, upto)
             presences.extend(await kernel.journal.presences(context.row, op.seq, last))
-        lines += writer.begin(op.time, label) if op.seq == 1 else writer.go_to(op.time)
+        lines += writer.go_to(op.time)
         if edits:
             lines += writer.change(op, redaction.apply(edits) if redact else edits)
         while presences and presences[0][0].seq == op.seq:
@@ -113,8 +114,8 @@ async def replay_lines(
         if len(lines) >= _LINES_TOGETHER:
             yield "".join(lines)
             lines.clear()
-    lines += [*writer.go_to(inf), write_replay_line(ReplayEnd(changes=writer.changes))]
-    yield "".join(lines)
+    lines += writer.go_to(kernel.clock.now_ms())
+    yield "".join([*lines, write_replay_line(ReplayEnd(changes=writer.changes))])
 
 
 class _LineWriter:
@@ -128,28 +129,20 @@ class _LineWriter:
         self._context = context
         self._redaction = redaction
         self._kernel_starts = kernel_starts
-        self._started = self._at = 0
+        self._started, self._at = context.row.created, 0
         self._named: set[str] = set()
         self._present: dict[str, ReplayPresence] = {}
         """The last line of each session that is there."""
 
-    def begin(self, time: int, label: str) -> list[str]:
-        self._started = time
-        about = ReplayHeader(context_id=self._context.id, label=label, started=time)
-        return [write_replay_line(about)]
-
-    def go_to(self, time: float) -> list[str]:
+    def go_to(self, time: int) -> Iterator[str]:
         """Go on to a time; whoever was there when a kernel was killed has left with the next."""
-        lines: list[str] = []
         while self._kernel_starts and self._kernel_starts[0] <= time:
             self._at = max(self._at, self._kernel_starts.pop(0) - self._started)
-            for one in self._present.values():
-                gone = ReplayPresence(at=self._at, session=one.session, by=one.by, activity=None)
-                lines.append(write_replay_line(gone))
-            self._present.clear()
-        if time < inf:
-            self._at = max(self._at, int(time) - self._started)
-        return lines
+            while self._present:
+                session, one = self._present.popitem()
+                gone = ReplayPresence(at=self._at, session=session, by=one.by, activity=None)
+                yield write_replay_line(gone)
+        self._at = max(self._at, time - self._started)
 
     def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
         self.changes += 1
@@ -164,24 +157,24 @@ class _LineWriter:
         Args:
             text: of the block; None if it is left out, or not there yet.
         """
-        is_idle = row.activity is not None and row.block is not None and text is None
-        activity = Activity.IDLE if is_idle else row.activity
-        now = ReplayPresence(at=0, session=row.session, by=principal, activity=activity)
+        now = ReplayPresence(at=0, session=row.session, by=principal, activity=row.activity)
         if text is not None:
             cursor, anchor = (None if at is None else min(at, len(text)) for at in row[-2:])
             where = {"block": row.block, "cursor": cursor, "anchor": anchor}
             now = now.model_copy(update=where)
+        elif row.block is not None:
+            now = now.model_copy(update={"activity": Activity.IDLE})
         before = self._present.pop(row.session, None)
-        if activity is not None:
+        if row.activity is not None:
             self._present[row.session] = now
-        if now == before or (activity is None and before is None):
+        if now == before or (row.activity is None and before is None):
             return []
         line = now.model_copy(update={"at": self._at})
         return [*self._name([principal]), write_replay_line(line)]
 
     def _name(self, principals: Iterable[str]) -> Iterator[str]:
         """Lines of those who have not been named."""
-        for one in dict.fromkeys(principals):
+        for one in principals:
             if one not in self._named:
                 self._named.add(one)
                 member = self._context.document.member(one)
