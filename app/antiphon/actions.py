@@ -60,6 +60,7 @@ class Owner(StrEnum):
     CELLS = "CellList"
     COMPOSER = "MessageComposer"
     FIND = "FindBar"
+    REPLAY = "ReplayFrame"
     SIDEBAR = "Sidebar"
 
 
@@ -134,6 +135,10 @@ class ActionContext:
     """Somebody wants to join with an SSH key that is not known."""
     shut_out: bool = False
     """The kernel has sent this app away."""
+    replaying: bool = False
+    """A replay is shown, and no kernel is there."""
+    playing: bool = False
+    """The replay goes on by itself."""
 
     def fill(self, words: str) -> str:
         """Fill in the names in the words or the title of an action."""
@@ -149,6 +154,7 @@ class ActionContext:
             always="put aside" if self.questioned else "always",
             no="decline" if self.questioned else "no",
             other="conversation" if self.in_file else "file",
+            play="pause" if self.playing else "play",
         )
 
 
@@ -181,6 +187,8 @@ class Action:
     """The key is typed into the text and only then means something."""
     priority: bool = False
     """The key is taken before a text area sees it."""
+    is_told_key: bool = False
+    """It does something else by each of its keys."""
     mutates: bool = False
     """It changes what others see: a viewer is told so instead."""
 
@@ -221,6 +229,13 @@ _change_cell = partial(_on_cell, mutates=True)
 _arrange_cell = partial(_change_cell, takes=_among_messages)
 _branched = partial(_navigate, enabled=lambda now: now.branched and now.live)
 _unread = partial(_in_list, enabled=lambda now: now.unread)
+_replay = partial(
+    Action,
+    modes=_NAVIGATE,
+    owner=Owner.REPLAY,
+    enabled=lambda now: now.replaying,
+    takes=lambda now: now.replaying,
+)
 _found = partial(_navigate, enabled=lambda now: now.finding)
 _moving = partial(_navigate, enabled=lambda now: now.moving, takes=lambda now: now.moving)
 _asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
@@ -344,6 +359,42 @@ ACTIONS: Final[tuple[Action, ...]] = (
         owner=Owner.FRAME,
         words="back",
     ),
+    # NAVIGATE in a replay
+    _replay("play", ("space",), "In a replay: play, or pause.", words="{play}", priority=True),
+    _replay("backward", ("left",), "In a replay: five seconds back.", words="back"),
+    _replay("forward", ("right",), "In a replay: five seconds on.", words="on"),
+    _replay(
+        "next_mark",
+        ("shift+right",),
+        "In a replay: to where somebody sends a message, calls a tool, comes or leaves next.",
+        words="mark",
+    ),
+    _replay("previous_mark", ("shift+left",), "In a replay: to such a place before this one."),
+    _replay("replay_start", ("home",), "In a replay: to its start.", priority=True),
+    _replay("replay_end", ("end",), "In a replay: to its end.", priority=True),
+    _replay(
+        "tenth",
+        tuple("0123456789"),
+        "In a replay: to so many tenths of it; a click on its bar leads to a place, too.",
+        is_told_key=True,
+    ),
+    _replay(
+        "fork_replay",
+        ("enter",),
+        "Leave the replay, and fork the context as it was then.",
+        words="fork",
+        title="Fork the context as it was here",
+        priority=True,
+    ),
+    _replay(
+        "leave_replay",
+        ("q", "escape"),
+        "Leave the replay.",
+        words="leave",
+        takes=lambda now: now.replaying and not now.finding,
+    ),
+    _replay("faster", ("plus", "equals_sign"), "In a replay: twice as fast.", words="faster"),
+    _replay("slower", ("minus",), "In a replay: half as fast.", words="slower"),
     # EDIT and NAVIGATE
     _edit(
         "back",

@@ -36,6 +36,7 @@ from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.conversation_screen import ConversationScreen, page_under
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.modals import rejected_location
+from antiphon.screens.replay_frame import ReplayFrame
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, FileProblem, SettingsStore
@@ -140,7 +141,8 @@ class AntiphonApp(App[None]):
         """The theme in the place of which another one is shown while it is looked at."""
         self._asks_terminal = theme is None and self.settings.theme is None
         """The theme may still become one that fits the terminal."""
-        folder = None if place_name(options) == DEMO else state_folder()
+        is_kept = place_name(options) != DEMO and options.replay is None
+        folder = state_folder() if is_kept else None
         self._memory = ViewStateStore(folder, options, self._notify_person)
         self._clock = clock
         self._hints = HintLog()
@@ -158,14 +160,15 @@ class AntiphonApp(App[None]):
 
     def _new_screen(self, page: ShownContext) -> ConversationScreen:
         keymap = KeyMap(self.settings.keys)
-        frame = ConversationFrame(
+        clock = page.session.player or self._clock
+        frame = (ConversationFrame if page.session.player is None else ReplayFrame)(
             page.session,
             page.draft,
             self._hints,
             keymap,
             place=self._place,
             settings=self.settings,
-            clock=self._clock,
+            clock=clock,
             is_file=page.file is not None,
         )
         control = partial(
@@ -182,7 +185,7 @@ class AntiphonApp(App[None]):
             memory=self._memory,
             hints=self._hints,
             history=MessageHistory(state_folder(), kernel_name(self._options)),
-            clock=self._clock,
+            clock=clock,
         )
         return ConversationScreen(frame, control)
 

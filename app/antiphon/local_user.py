@@ -28,6 +28,11 @@ SHUT_OUT: Final = Denial(
     ("Sent away: <key:palette>, Join again", "what is here can be read and copied"),
 )
 
+REPLAY: Final = Denial(
+    "This is a replay: it can be read and copied, <key:fork_replay> forks it.",
+    ("This is a replay",),
+)
+
 
 class LocalUser:
     """The role as the kernel reported it last; every widget asks here whether one may write.
@@ -35,14 +40,19 @@ class LocalUser:
     It outlives the document: who may not write is not asked again when that is replaced.
     """
 
-    def __init__(self, is_rejected: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, is_rejected: Callable[[], bool] = lambda: False, *, in_replay: bool = False
+    ) -> None:
         """`is_rejected` returns whether the kernel has sent the app away."""
+        self._in_replay = in_replay
         self.role: str | None = None
         self._is_rejected = is_rejected
 
     @property
     def denial(self) -> Denial | None:
         """Why the person may not write; None if they may, or it is unknown."""
+        if self._in_replay:
+            return REPLAY
         if self._is_rejected():
             return SHUT_OUT
         known = self.role is not None and self.role in list(AccessRole)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from antiphon.replay.replay import Replay
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.constants import DATA_FOLDER
@@ -40,6 +41,12 @@ class AppOptions:
     restart: Callable[[], None] | None = None
     """Starts the kernel again after it died; blocks until it answers, and works once: a second
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
+    replay: Replay | None = None
+    """Show this, in the place of a context of a kernel."""
+    autoplay: bool = True
+    """Play the replay at once; else its position changes by `session.player.seek` alone."""
+    speed: float = 1.0
+    """How many times as fast as it was the replay is played at first."""
     has_kernel: Callable[[], bool] | None = None
     """Says whether the kernel that is being started answers by now, or raises
     AntiphonError(no_kernel) because it never will. None where one has answered before the app."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from antiphon.local_user import LocalUser
 from antiphon.locations import project_of_data, state_folder
 from antiphon.options import AppOptions
+from antiphon.replay.player import Player
 from antiphon_kernel.client.discovery import project_of
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import (
@@ -66,6 +67,8 @@ class ConnectionStatus(StrEnum):
     RESTARTING = "starting the kernel"
     REFUSED = "refused"
     KICKED = "kicked"
+    REPLAY = "replay"
+    """There is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,9 @@ def _header(block: Mapping[str, Any], number: int) -> BlockHeader:
 
 class Session:
     """One context of one kernel, as long as the app is open."""
+
+    player: Player | None = None
+    """What is shown in the place of a context of a kernel, if that is a replay."""
 
     def __init__(self, options: AppOptions) -> None:
         self.options = options

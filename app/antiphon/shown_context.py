@@ -17,6 +17,7 @@ from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import ProjectFiles, ShownFile
+from antiphon.replay_session import ReplaySession
 from antiphon.screens.conversation_screen import (
     ConversationScreen,
     ScreenState,
@@ -77,7 +78,7 @@ class ShownContext:
         self._is_context_named = options.context is not None
         """The person has named the context, and it has not been seen yet."""
         self.label: str | None = None
-        if options.context is None:
+        if options.context is None and options.replay is None:
             last = memory.last_context()
             options = replace(options, context=last or DEFAULT_CONTEXT)
             self._returning = last is not None
@@ -131,7 +132,7 @@ class ShownContext:
         self._app.run_worker(work, name=name, group=group)
 
     def _new_session(self, options: AppOptions) -> Session:
-        session = Session(options)
+        session = Session(options) if options.replay is None else ReplaySession(options)
         session.replica.document_replaced.listen(self._document_replaced)
         session.changed.listen(self._standing_changed)
         return session
@@ -169,7 +170,8 @@ class ShownContext:
 
     def _private_file(self) -> PrivateDraftFile | None:
         """Return the file of the private draft; None beside a file, and in a passing demo."""
-        if place_name(self.options) == DEMO or self.file is not None:
+        is_kept = place_name(self.options) != DEMO and self.options.replay is None
+        if not is_kept or self.file is not None:
             return None
         return PrivateDraftFile(state_folder(), kernel_name(self.options))
 
@@ -273,7 +275,7 @@ class ShownContext:
             before, draft = self.session, self.draft
             self.file = file
             self.label = file.path if file else self.screen.contexts.label_of(context)
-            self.options = replace(self.options, context=context)
+            self.options = replace(self.options, context=context, replay=None)
             self.session = self._new_session(self.options)
             try:
                 await self._arrive(visit)

@@ -24,7 +24,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from antiphon.guest.confinement import confine, has_socket_filter, landlock_version
-from antiphon.ssh.guest_processes import GuestRequest, ProcessState
+from antiphon.hosts.guest_processes import GuestRequest, ProcessState
 
 _PRELOADED: Final = (
     "antiphon.app",
@@ -187,7 +187,7 @@ def _take_streams(files: list[int], has_terminal: bool) -> None:
 
 def _run_app(request: GuestRequest) -> None:
     from antiphon.app import AntiphonApp
-    from antiphon.cli.commands import require_terminal
+    from antiphon.cli.opening import require_terminal
     from antiphon.options import AppOptions
 
     require_terminal()

@@ -42,6 +42,8 @@ class ActionOwner(Widget, ReportsFailedTasks):
             return False
         if listed is not None and listed.takes and not listed.takes(scope.host.situation):
             return False
+        if listed is not None and scope.session.player is not None:
+            return listed.enabled(scope.host.situation)
         return super().check_action(action, parameters)
 
 

@@ -161,6 +161,8 @@ class ConversationControllers:
             refused=status.refused is not None,
             key_waits=bool(self.visitors.waiting),
             shut_out=status.is_rejected,
+            replaying=session.player is not None,
+            playing=session.player is not None and session.player.is_playing,
         )
         block, me = cells.focused_cell, session.me
         if block is None:
@@ -210,6 +212,12 @@ class ConversationControllers:
             session.replica.presence_changed.listen(self._presence_changed),
             session.previewed.listen(self.view.show_preview),
         )
+        if (player := session.player) is not None:
+            source.is_timed = False
+            player.jumping.listen(source.rewind)
+            player.stepped.listen(source.presence_changed)
+            player.moved.listen(source.show_moment)
+            player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
         self.file.start()
         self.references.start()
@@ -218,6 +226,13 @@ class ConversationControllers:
             self._came_live()
         self._status_changed()
         self._host.update()
+
+    def draw(self) -> None:
+        """Draw at once whatever would be drawn in a moment."""
+        self.cells.draw()
+        self.cells.map_again()
+        self.live.update()
+        self.outline.update()
 
     def close(self) -> None:
         """Follow nothing any more: another screen shows the context from now on."""

@@ -25,7 +25,6 @@ from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import BESIDE_FROM
 from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
-from antiphon.textual_patches.compositor import draw_changed_only
 from antiphon.widgets.block_list import CellModel, DocumentView, HitPlace
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
@@ -93,7 +92,6 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self.keymap = parts.keymap
         self.user = parts.source.user
         self.hints = parts.hints
-        draw_changed_only(self)
         self.source = parts.source
         self.cells = parts.cells
         self.area = frame.area
@@ -300,7 +298,11 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
         """Tell who types where nothing can be typed why, or what can be done instead."""
         refusal = self.user.refusal
-        if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
+        is_bound = isinstance(event, events.Key) and event.key in self.active_bindings
+        if self._session.player is not None:
+            if refusal is not None and not is_bound:
+                self.hint(refusal)
+        elif refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
             self.hint(refusal)
         elif self.mode not in (Mode.NAVIGATE, Mode.CONTEXTS):
             return
@@ -308,7 +310,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
             self.hint(
                 "Nothing is pasted here: <key:write> goes to the message, <key:edit> into a cell."
             )
-        elif event.key not in self.active_bindings:
+        elif not is_bound:
             self.hint(
                 f"{shown_key(event.key)} does nothing here: <key:help> lists the keys that do."
             )

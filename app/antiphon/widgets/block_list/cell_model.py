@@ -171,6 +171,9 @@ class Branches:
         self._redraw(block for block in changed if block in self._document)
 
 
+TICK_SECONDS: Final = 0.4
+"""Seconds between two pictures of a running tool call."""
+
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
 
@@ -228,10 +231,12 @@ class CellModel:
         self.me = me
         """Principal id of the person here; None until the kernel has said it."""
         self._presence = presence
-        clock = clock or SystemClock()
+        clock = self._clock = clock or SystemClock()
         self.cursors = RemoteCursors(clock)
         """Of everybody else."""
         self.ink = Ink(clock)
+        self.is_timed = True
+        """Cells are drawn again as time passes; else `show_moment` is called when it has."""
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
         self.is_file = False
@@ -510,6 +515,20 @@ class CellModel:
         touched = self.cursors.fade() | self.ink.fade()
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=True))
+
+    def rewind(self) -> None:
+        """Forget what has happened lately: the clock shows another time next."""
+        is_shown = self.ink.is_shown
+        self.cursors, self.ink = RemoteCursors(self._clock), Ink(self._clock)
+        self.ink.is_shown = is_shown
+
+    def show_moment(self) -> None:
+        """Draw cells as the clock has it now."""
+        self.fade()
+        ticks = int(self._clock.monotonic() / TICK_SECONDS)
+        if ticks != self._ticks:
+            self._ticks = ticks
+            self._redraw(filter(self.is_call_running, self.views), streamed=True)
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK

@@ -9,7 +9,7 @@ from typing import Final
 from textual.timer import Timer
 from textual.widget import Widget
 
-from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.cell_model import TICK_SECONDS, CellModel
 from antiphon.widgets.block_list.cell_presenter import FrameBuffer
 
 EARLY: Final = 0.002
@@ -69,10 +69,6 @@ class FrameScheduler:
             self._later(early, self._draw_if_due)
 
 
-_TICK: Final = 0.4
-"""Seconds between two pictures of a running tool call."""
-
-
 class CellTimers:
     """Has cells drawn again while something in them changes with time."""
 
@@ -87,11 +83,13 @@ class CellTimers:
 
     def start(self) -> None:
         """Start those timers that the last frame needs."""
+        if not self._source.is_timed:
+            return
         seconds = self._source.next_fade
         if self._fading is None and seconds is not None:
             self._fading = self._widget.set_timer(seconds, self._fade)
         if self._ticking is None and any(map(self._source.is_call_running, self._rows.cells)):
-            self._ticking = self._widget.set_timer(_TICK, self._tick)
+            self._ticking = self._widget.set_timer(TICK_SECONDS, self._tick)
 
     def _fade(self) -> None:
         self._fading = None

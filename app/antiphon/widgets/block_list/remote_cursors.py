@@ -283,6 +283,13 @@ class RemoteCursors:
             before = self._reported.get(client)
             place = state.block, state.cursor, state.anchor
             has_moved = before is None or (before.block, before.cursor, before.anchor) != place
+            shown = self._blocks.get(state.block or "", {}).get(client)
+            # Who says where the cursor has come to with the text has not moved it.
+            if shown is not None and (shown.offset, shown.anchor or shown.offset) == (
+                state.cursor,
+                state.anchor or state.cursor,
+            ):
+                has_moved = False
             if has_moved:
                 self._moved_at.pop(client, None)
             touched |= self._drop(client)
