@@ -32,6 +32,7 @@ from antiphon_kernel.types.block_metadata import (
     FILE_REFERENCE,
     SUMMARY_TYPE,
 )
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Activity, BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import read_json
@@ -78,7 +79,7 @@ async def replay_lines(
     """Yield how a context came to be, up to now, as lines of JSON.
 
     Left out are blocks that are excluded now, or ephemeral, drafts that have not been sent, results
-    of calls that are left out, and files attached to messages that are.
+    of calls that are left out, and what is attached to a message or came with a drift that is.
 
     Args:
         redact: regular expressions; what matches one within a line is █ from its first moment on.
@@ -207,7 +208,8 @@ async def _left_out(document: Document) -> Mapping[str, bool]:
         above = one.parent
         if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
             above = calls.get(one.tool_call_id or "", above)
-        if one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) and above is not None:
+        is_part = one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(one.metadata)
+        if is_part and above is not None:
             belonging.append((one.id, above))
     size = -1
     while size < len(hidden):  # what is attached to a result comes after it
