@@ -20,6 +20,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
 from antiphon_kernel.text.search import compile_pattern, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
@@ -87,7 +88,7 @@ async def replay_lines(
     Raises:
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
-    redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
+    redaction = _Redaction(redact, kernel.limits)
     upto, label = context.seq, redaction.hide(context.label)
     left_out = await _left_out(context.document)
     await context.wait_persisted()
@@ -304,10 +305,10 @@ class _Redaction:
     Each character of a block has a number, in the order in which they came.
     """
 
-    def __init__(self, patterns: Sequence[str], line_seconds: float) -> None:
+    def __init__(self, patterns: Sequence[str], limits: Limits) -> None:
         with AntiphonError.with_details(field="redact"):
             self._patterns = [compile_pattern(one) for one in patterns]
-        self._line_seconds, self._left = line_seconds, _REGEX_SECONDS
+        self._limits, self._left = limits, _REGEX_SECONDS
         self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))
         """Of the characters of each text, as it is now."""
         self._matches = defaultdict[str, bytearray](bytearray)
@@ -374,22 +375,22 @@ class _Redaction:
     def _found(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each match; each lies within one line."""
         found: list[tuple[int, int]] = []
-        begun, start = time.monotonic(), 0
+        begun, start, limits = time.monotonic(), 0, self._limits
         try:
             while self._patterns and start < len(text):
                 end = line_end(text, start)
                 for pattern in self._patterns:
-                    matches = pattern.finditer(text, start, end, timeout=self._line_seconds)
+                    matches = pattern.finditer(text, start, end, timeout=limits.regex_line_seconds)
                     found += [one.span() for one in matches]
                 start = end + 1
-                if time.monotonic() - begun > self._left:
+                if time.monotonic() - begun > min(self._left, limits.regex_seconds):
                     raise TimeoutError
         except (TimeoutError, MemoryError) as error:
             raise AntiphonError(
                 ErrorCode.REGEX_TIMEOUT,
-                f"A pattern of redact ran for more than {self._line_seconds:g} s on one line, or"
-                f" all of them for more than {_REGEX_SECONDS:g} s: avoid nested repeats such as"
-                " (a+)+.",
+                f"A pattern of redact ran for more than {limits.regex_line_seconds:g} s on a line,"
+                f" or all of them for more than {limits.regex_seconds:g} s on one text or"
+                f" {_REGEX_SECONDS:g} s in all: avoid nested repeats such as (a+)+.",
             ) from error
         self._left -= time.monotonic() - begun
         return found
