@@ -84,6 +84,7 @@ class Visitor:
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.asked_for: list[str] = []
+        self.connections = 0
         self.screen = pyte.Screen(80, 24)
         self.page.on("request", lambda one: self.asked_for.append(one.url))
         self.page.on("websocket", self._begun)
@@ -96,6 +97,7 @@ class Visitor:
         self.context.close()
 
     def _begun(self, socket: Any) -> None:
+        self.connections += 1
         screen = self.screen = pyte.Screen(80, 24)
         stream = pyte.ByteStream(screen)
 
@@ -153,6 +155,7 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
         origin = guest.page.url.rstrip("/")
         assert len(guest.asked_for) > 4
         assert all(one.startswith(f"{origin}/") for one in guest.asked_for)
+        assert guest.connections == 1
         assert "antiphon" in guest.page.title()
         guest.press("ArrowUp")
         guest.wait_for("NAVIGATE")
