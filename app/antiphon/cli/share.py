@@ -395,9 +395,10 @@ def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
         for session in one["sessions"]
         if "within" not in session and session["session"] != own
     ]
-    running = running_host(folder, "ssh")
+    ssh, web = running_host(folder, "ssh"), running_host(folder, "web")
     fields = {
-        "shared": running.model_dump(exclude_none=True) if running is not None else None,
+        "shared": ssh.model_dump(exclude_none=True) if ssh is not None else None,
+        "web": web.model_dump(exclude_none=True) if web is not None else None,
         "sessions": here,
         "keys": keys,
     }
