@@ -16,10 +16,11 @@ from antiphon.actions import SHOWN_KEYS, Mode
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.config import AgentConfig, KernelConfig
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.daemon.run import hold_folder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import TextBlock
 from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider
@@ -40,7 +41,6 @@ from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
-from tests.app.rows import terminal_rows
 from tests.kernel.served import CuttableProxy
 from tests.waiting import until
 

@@ -1,22 +1,12 @@
-"""The rows of the terminal that an app draws to."""
+"""Screens as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from rich.style import Style
-from textual._context import visible_screen_stack
-from textual.app import App
 from textual.strip import Strip
-
-
-def terminal_rows(app: App[Any]) -> list[Strip]:
-    """Compose the screen. The only public way to its text is a picture in SVG, which takes long."""
-    # A dialog that the app has not drawn yet would stand on an empty page.
-    visible_screen_stack.set(app._background_screens)  # noqa: SLF001
-    return [Strip(row) for row in app.screen._compositor.render_strips()]  # noqa: SLF001
 
 
 def styled_text(*screens: Sequence[Strip]) -> str:

@@ -31,6 +31,7 @@ from antiphon.screens.merge_page import MergeModal
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.settings import Settings
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.widgets.block_list import (
     AuthorRange,
@@ -59,7 +60,6 @@ from antiphon_kernel.types.enums import (
 )
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.roles import AccessRole
-from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import AMY, ARIA, BEN, Sample, aria_writing, ben_at
 from tests.clocks import ManualClock
 from tests.screenshots.plays import svg

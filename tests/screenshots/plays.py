@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from antiphon.actions import Mode
 from antiphon.screens.questions import READ_SECONDS
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.contexts import Context
@@ -21,7 +22,6 @@ from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEven
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.app.opened import Opened, Writer
-from tests.app.rows import terminal_rows
 from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
 from tests.waiting import until
 

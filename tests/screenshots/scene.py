@@ -16,7 +16,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import PermissionPolicy, Provider
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
-from antiphon_kernel.providers.recording import load_recording
+from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -160,7 +160,7 @@ async def open_scene(
 
 async def _set(kernel: Kernel, doors: Server) -> Scene:
     """Everything up to the first word of the answer."""
-    recording = load_recording(demo_recordings()[0])
+    recording = load_recordings(demo_recordings()[0])[0]
     events = [[step.event for step in steps] for steps in recording.rounds]
     thought = "".join(one.text for one in events[0] if isinstance(one, ThinkingDelta))
     text = "".join(one.text for one in events[-1] if isinstance(one, TextDelta))

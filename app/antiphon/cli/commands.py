@@ -9,16 +9,18 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
 from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.export import export, read_size
 from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
@@ -33,13 +35,15 @@ from antiphon.cli.launcher import chosen_data, program
 from antiphon.cli.opening import open_on_terminal, require_terminal
 from antiphon.cli.replay import replay
 from antiphon.cli.share import invite, share
-from antiphon.cli.signals import default_sigint
+from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import project_of_data, project_root
 from antiphon_kernel.client.usage import CommandGroup
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
 
 if TYPE_CHECKING:
+    from antiphon.options import AppOptions
     from antiphon_kernel.client.tool_client import ToolClient
+    from antiphon_kernel.text.recording_lines import PersonStep
 
 _as_name = click.option(
     "--as",
@@ -175,12 +179,28 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 
 
 for _command in (
-    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, keeping.export, keeping.import_),
+    *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.doctor),
     *(keeping.log, keeping.trust, invite, share, drift, replay),
 ):
     antiphon.add_command(_command)
+
+
+def _person_steps(recordings: Iterable[Path]) -> list[PersonStep]:
+    from antiphon_kernel.text.recording_lines import person_steps, recording_parts
+    from antiphon_kernel.types.errors import AntiphonError
+
+    try:
+        texts = [(path.read_text("utf-8"), str(path)) for path in recordings]
+        return [step for text in texts for step in person_steps(recording_parts(*text))]
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"the recording cannot be read: {error}.") from error
+    except AntiphonError as error:
+        raise call_error(error) from error
+
+
+_WRITTEN: Final = click.File("w", encoding="utf-8", lazy=False)
 
 
 @antiphon.command()
@@ -196,12 +216,22 @@ for _command in (
     "recordings",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="A recording for a model to play; several make several models.  [default: the demo's]",
+    help="A recording for models to play; several make several models.  [default: the demo's]",
 )
 @click.option(
     "--local",
     is_flag=True,
     help="Let a real, small model on this machine write; `make local-model` installs it.",
+)
+@click.option("--cast", type=_WRITTEN, help="Play without a terminal and write an asciicast.")
+@click.option("--svg", type=_WRITTEN, help="Play without a terminal and write a moving picture.")
+@click.option(
+    "--size",
+    metavar="COLSxROWS",
+    default="80x24",
+    show_default=True,
+    callback=read_size,
+    help="Of the terminal that these show.",
 )
 @DATA
 @_as_name
@@ -209,6 +239,9 @@ def demo(
     speed: float,
     recordings: tuple[Path, ...],
     local: bool,
+    cast: TextIO | None,
+    svg: TextIO | None,
+    size: tuple[int, int],
     data: Path | None,
     as_name: str | None,
 ) -> None:
@@ -216,7 +249,23 @@ def demo(
 
     It has a small project of its own, and leaves the files of this folder alone.
     From a second terminal in the same folder `antiphon join` comes in as a guest.
+
+    With --cast or --svg it plays by itself until nobody writes any more, or the person of a
+    recording has left, whose keys are pressed. See docs/recordings.md.
     """
+    steps = _person_steps(recordings)
+
+    def play(options: AppOptions) -> None:
+        from antiphon.export.cast import write_cast
+        from antiphon.export.demo import play_demo
+        from antiphon.export.svg import write_svg
+
+        frames = run(lambda: play_demo(options, steps, size=size, speed=speed))
+        if cast is not None:
+            cast.write(write_cast(frames, size, "antiphon"))
+        if svg is not None:
+            svg.write(write_svg(frames, size))
+
     arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
     for recording in recordings:
         arguments += ["--play", str(recording.absolute())]
@@ -230,6 +279,7 @@ def demo(
         as_name=as_name,
         arguments=tuple(arguments),
         demo=True,
+        show=play if cast or svg else open_on_terminal,
     )
     click.echo(f"What was written is kept, files of the demo in {folder / DEMO_PROJECT}.")
     click.echo(f"This opens it again:\n{program()} --data {folder}")
@@ -385,7 +435,6 @@ def mcp(data: Path | None, as_name: str | None) -> None:
         raise CommandError(
             "MCP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
-    from antiphon.cli.signals import run
     from antiphon_kernel.types.errors import AntiphonError
 
     with default_sigint():
@@ -452,13 +501,15 @@ def _open_started(
     file: tuple[str, int | None] | None = None,
     arguments: tuple[str, ...] = (),
     demo: bool = False,
+    show: Callable[[AppOptions], None] = open_on_terminal,
 ) -> None:
-    """Open the app on a kernel of its own, started if none runs."""
+    """Show the app on a kernel of its own, started if none runs."""
     from antiphon.cli.launcher import KernelLauncher
     from antiphon.options import AppOptions
     from antiphon_kernel.types.errors import AntiphonError
 
-    require_terminal()
+    if show is open_on_terminal:
+        require_terminal()
     starter = KernelLauncher(data, project, arguments)
     options = AppOptions(
         data=data,
@@ -472,6 +523,6 @@ def _open_started(
     )
     try:
         starter.start()
-        open_on_terminal(options)  # the kernel comes up meanwhile
+        show(options)  # the kernel comes up meanwhile
     except AntiphonError as error:
         raise call_error(error) from error

@@ -1,4 +1,4 @@
-"""Commands about what is kept: contexts as text, and a data folder as a whole.
+"""Commands about what is kept: contexts from text, and a data folder as a whole.
 
 The kernel's own program carries out those about a data folder.
 """
@@ -17,59 +17,10 @@ from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.cli.launcher import chosen_data
 from antiphon.locations import data_folder, project_root
-from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT, MCP_FILE
+from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE
 from antiphon_kernel.types.quoting import count_of
 
 _PIECE: Final = 65_536
-
-
-@click.command("export")
-@click.argument("context", default=DEFAULT_CONTEXT)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["jsonl", "markdown", "messages"]),
-    default="jsonl",
-    show_default=True,
-    help="Lines of JSON that can be imported again, Markdown to be read, or the conversation as"
-    " JSON for other tools.",
-)
-@click.option(
-    "--shape",
-    type=click.Choice(["openai", "anthropic"]),
-    help="Whose messages they are, with --format messages.  [default: openai]",
-)
-@kernel_options
-def export(context: str, format_: str, shape: str | None, kernel: KernelTarget) -> None:
-    """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
-
-    Lines of JSON end with one that says how many blocks there are: what has been broken off cannot
-    be imported.
-
-    With --format messages, the messages that models read are printed as one JSON object, images and
-    documents in them as data; `antiphon import --format messages` takes it.
-
-    Exit codes: 0 printed, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
-    started.
-    """
-    from antiphon_kernel.client.transfers import export_context
-    from antiphon_kernel.text.sanitize import escape_json
-    from antiphon_kernel.types.errors import AntiphonError
-
-    if shape is not None and format_ != "messages":
-        raise click.UsageError("--shape goes with --format messages")
-    as_json_on_a_terminal = format_ != "markdown" and sys.stdout.isatty()
-    params = {"context": context, "format": format_, **({"shape": shape} if shape else {})}
-    try:
-        address = kernel.find()()
-        for piece in export_context(address, params):
-            if as_json_on_a_terminal:
-                piece = escape_json(piece.decode()).encode()
-            sys.stdout.buffer.write(piece)
-    except AntiphonError as error:
-        raise call_error(error) from error
-    finally:
-        sys.stdout.flush()
 
 
 @click.command("import")

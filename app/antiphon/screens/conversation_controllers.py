@@ -227,6 +227,13 @@ class ConversationControllers:
         self._status_changed()
         self._host.update()
 
+    def draw(self) -> None:
+        """Draw at once whatever would be drawn in a moment."""
+        self.cells.draw()
+        self.cells.map_again()
+        self.live.update()
+        self.outline.update()
+
     def close(self) -> None:
         """Follow nothing any more: another screen shows the context from now on."""
         self.people.is_retired = True

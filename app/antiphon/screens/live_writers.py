@@ -36,7 +36,7 @@ class LiveWriters:
         self._strip = strip
         self._notice = notice
         self._clock = clock or SystemClock()
-        self._frames = FrameScheduler(self._update, cells.call_next, cells.set_timer)
+        self._frames = FrameScheduler(self.update, cells.call_next, cells.set_timer)
         self._last: Writer | None = None
         self._seen_at = 0.0
         """When somebody has last written out of sight."""
@@ -81,7 +81,7 @@ class LiveWriters:
         else:
             self._notice.unread = self._cells.unread_lines
 
-    def _update(self) -> None:
+    def update(self) -> None:
         self._frames.drawn()
         away = [
             one

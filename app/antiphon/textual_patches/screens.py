@@ -1,4 +1,4 @@
-"""Screens of Textual: dismissed once, replaced under others, and gone for good.
+"""Screens of Textual: dismissed once, replaced under others, gone for good, and as rows of text.
 
 Textual takes the next screen away for a second dismissal of one.
 """
@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from textual import events
+from textual._context import visible_screen_stack
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Button, Input
 
@@ -116,3 +118,15 @@ def remove_watchers(app: App[None], widget: Widget) -> None:
 def forget_first_screen(app: App[None]) -> None:
     """Let the app take the screen that is shown for its default one, not the first for ever."""
     app._compose_screen = None  # noqa: SLF001
+
+
+def refresh_now(app: App[Any]) -> None:
+    """Lay out and draw what the screen would in its next frame."""
+    app.screen._on_timer_update()  # noqa: SLF001
+
+
+def terminal_rows(app: App[Any]) -> list[Strip]:
+    """Return the rows that an app shows; the only public way to them is a picture of all."""
+    # A dialog that the app has not drawn yet would stand on an empty page.
+    visible_screen_stack.set(app._background_screens)  # noqa: SLF001
+    return app.screen._compositor.render_strips()  # noqa: SLF001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -20,7 +20,9 @@ _PIECE: Final = 65_536
 _ERROR_LINE: Final = b'{"type": "error"'
 
 
-def export_context(address: KernelAddress, params: Mapping[str, str]) -> Iterator[bytes]:
+def export_context(
+    address: KernelAddress, params: Mapping[str, str | Sequence[str]]
+) -> Iterator[bytes]:
     """Yield an export as it arrives, in pieces of whole lines. Blocks while it waits.
 
     Args:
@@ -132,8 +134,10 @@ def _connect(address: KernelAddress) -> HTTPConnection:
     return connection
 
 
-def _target(address: KernelAddress, endpoint: str, params: Mapping[str, str]) -> str:
-    return f"{urlsplit(address.http).path.rstrip('/')}/{endpoint}?{urlencode(params)}"
+def _target(
+    address: KernelAddress, endpoint: str, params: Mapping[str, str | Sequence[str]]
+) -> str:
+    return f"{urlsplit(address.http).path.rstrip('/')}/{endpoint}?{urlencode(params, doseq=True)}"
 
 
 def _check(response: HTTPResponse) -> None:

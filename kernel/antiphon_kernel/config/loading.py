@@ -31,8 +31,9 @@ from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
-from antiphon_kernel.providers.recording import RecordingError, load_recording
+from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
+from antiphon_kernel.text.recording_lines import RecordingError
 from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
     MAX_BYTES,
@@ -181,6 +182,8 @@ class ContextTable(ConfigTable):
     """Price of one turn."""
     max_turn_seconds: _Count | None = None
     """Seconds of one turn."""
+    record_presence: bool = True
+    """Whether it is recorded who was where, for replays."""
 
 
 class FilesTable(ConfigTable):
@@ -604,7 +607,7 @@ class _FileReader:
         path = self._file(table.model)
         if table.kind is ModelKind.SCRIPTED:
             try:
-                load_recording(path)
+                load_recordings(path)
             except RecordingError as error:
                 raise _EntryRefused(error.message, ("model",)) from error
         return str(path)

@@ -1,10 +1,9 @@
 """Recordings of turns, JSON lines that say what a model did and when, and their player.
 
-The first line may be a header, ``{"model": NAME, "title": TEXT}``. Every other line is an event,
-``{"at_ms": N, "type": TYPE, ...}`` with `at_ms` counted since the previous event ended: ``text``
-and ``thinking`` carry `text`; ``tool_call`` carries `name`, `input` and perhaps `id`, ends its
-round, and has ended when the real result of the call is there; ``usage`` carries `input_tokens`
-and `output_tokens`; ``end`` perhaps `stop_reason`; ``error`` carries `message`.
+Of a model's events, ``text`` and ``thinking`` carry `text`; ``tool_call`` carries `name`, `input`
+and perhaps `id`, ends its round, and has ended when the real result of the call is there; ``usage``
+carries `input_tokens` and `output_tokens`; ``end`` perhaps `stop_reason`; ``error`` carries
+`message`. Headers, times and a person's events are those of `text.recording_lines`.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from antiphon_kernel.providers.events import (
     End,
@@ -28,17 +26,15 @@ from antiphon_kernel.providers.events import (
     Usage,
 )
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.text.recording_lines import (
+    RecordingError,
+    RecordingLine,
+    RecordingPart,
+    recording_parts,
+)
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
-
-
-class RecordingError(AntiphonError):
-    """A recording cannot be played; the message names file, line and what was expected."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.INVALID_PARAMS, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +52,12 @@ class Recording:
     model: str
     title: str
     rounds: tuple[tuple[RecordedStep, ...], ...]
+    is_answer: bool = False
+    """The person of the file comes first: no model begins by itself."""
 
 
-def load_recording(path: Path) -> Recording:
-    """Read a recording file.
+def load_recordings(path: Path) -> list[Recording]:
+    """Read the turns of a recording file.
 
     Raises:
         RecordingError: if it cannot be read or a line of it is not what it should be.
@@ -70,39 +68,38 @@ def load_recording(path: Path) -> Recording:
         raise RecordingError(
             f"{path}: expected a recording, a UTF-8 file of JSON lines: {error}"
         ) from error
-    return parse_recording(text, str(path), default_model=model_name(path.stem))
+    return parse_recordings(text, str(path), default_model=model_name(path.stem))
 
 
-def parse_recording(text: str, source: str, *, default_model: str) -> Recording:
-    """Read the text of a recording; `source` is what errors call it.
+def parse_recordings(text: str, source: str, *, default_model: str) -> list[Recording]:
+    """Read the turns in the text of a recording; `source` is what errors call it.
 
     Raises:
         RecordingError: if a line is not what it should be.
     """
+    parts = recording_parts(text, source)
+    turns = [one for one in parts if not one.is_persons]
+    return [_recording(one, default_model, parts[0].is_persons) for one in turns]
+
+
+def _recording(part: RecordingPart, default_model: str, is_answer: bool) -> Recording:
     model, title = default_model, ""
-    rounds: list[list[RecordedStep]] = [[]]
-    ended_at = 0
-    lines = enumerate(text.split("\n"), start=1)
-    objects = [_RecordingLine(f"{source}:{number}", line) for number, line in lines if line.strip()]
-    if objects and "type" not in objects[0].fields and "at_ms" not in objects[0].fields:
-        header = objects.pop(0)
-        model = header.text_field("model", default_model)
-        title = header.text_field("title", "")
+    if part.header is not None:
+        model = part.header.text_field("model", default_model)
+        title = part.header.text_field("title", "")
         if not is_name(model):
-            raise header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
-    if not objects:
-        raise RecordingError(f"{source}: expected at least one event, found none")
-    for number, line in enumerate(objects):
-        if ended_at:
+            raise part.header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
+    rounds: list[list[RecordedStep]] = [[]]
+    has_ended = False
+    for number, line in enumerate(part.events):
+        if has_ended:
             raise line.error("nothing after the end of the turn", "another event")
         step = RecordedStep(line.number_field("at_ms"), _event(line, f"call-{number}"))
         rounds[-1].append(step)
-        match step.event:
-            case ToolCallEvent():
-                rounds.append([])
-            case End() | ProviderError():
-                ended_at = number + 1
-    return Recording(model, title, tuple(tuple(steps) for steps in rounds))
+        has_ended = isinstance(step.event, End | ProviderError)
+        if isinstance(step.event, ToolCallEvent):
+            rounds.append([])
+    return Recording(model, title, tuple(tuple(steps) for steps in rounds), is_answer)
 
 
 def model_name(stem: str) -> str:
@@ -110,7 +107,7 @@ def model_name(stem: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")[:NAME_LENGTH] or "model"
 
 
-def _event(line: _RecordingLine, call_id: str) -> TurnEvent:
+def _event(line: RecordingLine, call_id: str) -> TurnEvent:
     match line.fields.get("type"):
         case "thinking":
             return ThinkingDelta(line.text_field("text"))
@@ -134,43 +131,6 @@ def _event(line: _RecordingLine, call_id: str) -> TurnEvent:
             return ProviderError(line.text_field("message"))
         case other:
             raise line.error(f"`type`, one of {', '.join(TYPES)}", json.dumps(other))
-
-
-class _RecordingLine:
-    """One line of a recording, read as a JSON object."""
-
-    def __init__(self, place: str, line: str) -> None:
-        self._place = place
-        try:
-            fields = json.loads(line)
-        except ValueError as error:
-            raise self.error("a JSON object", str(error)) from error
-        if not isinstance(fields, dict):
-            raise self.error("a JSON object", json.dumps(fields))
-        self.fields: Mapping[str, Any] = fields
-
-    def error(self, expected: str, found: str) -> RecordingError:
-        if len(found) > 80:
-            found = found[:80] + "…"
-        return RecordingError(f"{self._place}: expected {expected}; found {found}")
-
-    def text_field(self, key: str, default: str | None = None) -> str:
-        value = self.fields.get(key, default)
-        if not isinstance(value, str):
-            raise self.error(f"`{key}`, a string", json.dumps(value))
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise self.error(f"`{key}`, a string of whole characters", str(error)) from error
-        return value
-
-    def number_field(self, key: str) -> float:
-        value = self.fields.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(f"`{key}`, a number", json.dumps(value))
-        if not 0 <= value < math.inf:
-            raise self.error(f"`{key}`, a number from 0 up", json.dumps(value))
-        return value
 
 
 MIN_SPEED = 0.1

@@ -159,7 +159,8 @@ class RpcEndpoint:
         An answer that ends early has been broken off; lines of JSON end with the reason then.
         """
         call = self.kernel.start_call(visit.actor, self.kernel.registry["context.export"])
-        params = call.tool.parse(_query(request))
+        redact = request.query_params.getlist("redact")
+        params = call.tool.parse({**_query(request), "redact": redact})
         assert isinstance(params, ContextExportParams)
         context = await call.context(params.context)
         return _Export(exported(call, context, params), params.format)

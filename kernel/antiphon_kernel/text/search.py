@@ -127,8 +127,7 @@ class RegexQuery:
             AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has
                 a newline.
         """
-        _check_one_line(pattern)
-        self._pattern = _compile(pattern)
+        self._pattern = compile_pattern(pattern)
         self._text = pattern
         self._whole = _LOOKS_BEYOND.search(pattern) is None
         self._seconds = self._left = seconds
@@ -236,7 +235,14 @@ def required_literals(pattern: str) -> list[str]:
     return [run for run in runs if run]
 
 
-def _compile(pattern: str) -> regex.Pattern[str]:
+def compile_pattern(pattern: str) -> regex.Pattern[str]:
+    """Return a regular expression that somebody has given.
+
+    Raises:
+        AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has a
+            newline.
+    """
+    _check_one_line(pattern)
     inside = [0]  # how many repeated groups are inside each other, for each that is open
     for token in _STRUCTURE.findall(pattern):
         if token == "(":
@@ -265,8 +271,8 @@ def _compile(pattern: str) -> regex.Pattern[str]:
 def _invalid(pattern: str, problem: str) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_REGEX,
-        f"{quote(pattern)} is no regular expression that can be used: {problem}. Correct it, or"
-        " leave out regex to look for exactly these characters.",
+        f"{quote(pattern)} is no regular expression that can be used: {problem}. Correct it:"
+        " a backslash before a special character looks for exactly that one.",
         problem=problem,
     )
 

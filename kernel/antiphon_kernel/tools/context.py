@@ -398,6 +398,11 @@ class ContextExportParams(Params):
     """The form of the text."""
     shape: MessageShape = MessageShape.OPENAI
     """Shape of the messages, with the format `messages`."""
+    redact: list[Annotated[str, Field(max_length=1_000)]] = Field(
+        default_factory=list, max_length=100
+    )
+    """Regular expressions: of a replay, what matches one within a line is █ from its first
+    character on."""
 
 
 class ContextExportResult(Result):
@@ -433,7 +438,13 @@ class ContextImportResult(Result):
 @tool(
     "context.export",
     needs=Permission.READ,
-    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.TOO_LARGE),
+    errors=(
+        ErrorCode.CONTEXT_NOT_FOUND,
+        ErrorCode.AMBIGUOUS_ID,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.INVALID_REGEX,
+        ErrorCode.REGEX_TIMEOUT,
+    ),
 )
 async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
     """Give the whole content of a context, each block as it is at one moment.
@@ -465,7 +476,7 @@ async def exported(
     """
     context.appends.flush_all()
     if params.format is ExportFormat.REPLAY:
-        lines = replay_lines(call.kernel, context)
+        lines = replay_lines(call.kernel, context, params.redact)
     elif params.format is ExportFormat.MESSAGES:
         lines = export_messages(call.kernel, context, params.shape)
     else:

@@ -17,7 +17,7 @@ from antiphon_kernel.config import (
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.opening import open_provider
-from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recording
+from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recordings
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 
@@ -140,7 +140,7 @@ class Models:
         config = self._configs[name]
         if name not in self._providers and config is not None:
             if config.kind is ModelKind.SCRIPTED:
-                self._providers[name] = ScriptedProvider([load_recording(Path(config.model))])
+                self._providers[name] = ScriptedProvider(load_recordings(Path(config.model)))
             else:
                 self._providers[name] = open_provider(config)
         return self._providers[name]
@@ -213,19 +213,22 @@ class Models:
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:
     """The models of a kernel process: those that play `recordings`, else the demo's if asked.
 
-    There is one for each model name among the recordings, in their order.
+    There is one for each model name among the recordings, in their order; where those name none,
+    the demo's play.
 
     Raises:
         AntiphonError: invalid_params naming file and line of a bad recording.
     """
+    loaded = [one for path in recordings for one in load_recordings(path)]
+    if demo and not loaded:
+        loaded = [one for path in demo_recordings() for one in load_recordings(path)]
     by_model: dict[str, list[Recording]] = {}
-    for path in recordings or (demo_recordings() if demo else ()):
-        loaded = load_recording(path)
-        by_model.setdefault(loaded.model, []).append(loaded)
+    for one in loaded:
+        by_model.setdefault(one.model, []).append(one)
     providers = {
         model: ScriptedProvider(several, speed=speed) for model, several in by_model.items()
     }
-    return Models(providers, auto_play=bool(providers))
+    return Models(providers, auto_play=bool(providers) and not any(one.is_answer for one in loaded))
 
 
 def demo_recordings() -> list[Path]:

@@ -7,8 +7,8 @@ from typing import Final
 
 from textual.binding import Binding, BindingsMap
 
+from antiphon.textual_patches.screens import terminal_rows
 from tests.app.opened import Opened
-from tests.app.rows import terminal_rows
 
 LOOKS: Final = 2_000
 """How often an effect is looked for: for twenty seconds, longer where others use the machine."""

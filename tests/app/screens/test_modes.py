@@ -3,8 +3,8 @@ from __future__ import annotations
 from textual.command import CommandList
 
 from antiphon.actions import Mode
+from antiphon.textual_patches.screens import terminal_rows
 from tests.app.opened import Opened, World, opened, through_proxy
-from tests.app.rows import terminal_rows
 from tests.app.screens.key_effects import noticed
 from tests.waiting import until
 

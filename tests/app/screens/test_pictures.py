@@ -15,8 +15,9 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from textual.app import App
 from textual.strip import Strip
 
+from antiphon.textual_patches.screens import terminal_rows
 from tests.app.opened import Opened
-from tests.app.rows import styled_text, terminal_rows
+from tests.app.rows import styled_text
 from tests.screenshots.cells import SHOTS, SIZES, THEMES, Shots, pictures
 from tests.screenshots.plays import (
     Play,

@@ -4,7 +4,7 @@ from antiphon.actions import Mode
 from antiphon.keymap import KeyMap
 from antiphon.screens.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, MEND_AT, TYPO, Tour, TourStep
 from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent
-from antiphon_kernel.providers.recording import load_recording
+from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.turns.models import demo_recordings
 from tests.app.opened import World, opened
 from tests.waiting import until
@@ -80,7 +80,7 @@ def test_tour_with_a_typo_goes_on_when_it_is_mended() -> None:
 
 
 def test_typo_of_the_demo_is_mended_by_one_key() -> None:
-    (*_, last) = load_recording(demo_recordings()[0]).rounds
+    (*_, last) = load_recordings(demo_recordings()[0])[0].rounds
     text = "".join(s.event.text for s in last if isinstance(s.event, TextDelta))
     at = text.index(TYPO) + MEND_AT
     assert (text[:at] + "o" + text[at:]).count("two choirs") == text.count("two choirs") + 1

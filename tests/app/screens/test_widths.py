@@ -28,11 +28,11 @@ from antiphon.screens.modals import CommandModal, ConfirmModal, KeyModal
 from antiphon.screens.panels import ContextsPanel, Panel, PeoplePanel
 from antiphon.screens.reading import ReadingPanel
 from antiphon.session import Session
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
 from antiphon_kernel.types.signal import Signal
 from tests.app.opened import Opened, World, opened
-from tests.app.rows import terminal_rows
 from tests.screenshots.cells import CellsApp, answered, history
 from tests.waiting import until
 

@@ -22,18 +22,24 @@ from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import (
     RecordedStep,
     Recording,
-    RecordingError,
     ScriptedProvider,
-    load_recording,
+    load_recordings,
     model_name,
-    parse_recording,
+    parse_recordings,
+)
+from antiphon_kernel.text.recording_lines import (
+    PersonStep,
+    RecordingError,
+    person_steps,
+    recording_parts,
 )
 from antiphon_kernel.types.ids import ContextId
 
 
 def parse(*objects: dict[str, Any]) -> Any:
     text = "\n".join(json.dumps(line) for line in objects) + "\n"
-    return parse_recording(text, "demo.jsonl", default_model="demo")
+    (recording,) = parse_recordings(text, "demo.jsonl", default_model="demo")
+    return recording
 
 
 def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
@@ -62,9 +68,26 @@ def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
 def test_recording_without_header_takes_model_name_from_file(tmp_path: Path) -> None:
     path = tmp_path / "My Model (2).jsonl"
     path.write_text('{"at_ms": 0, "type": "error", "message": "no"}\n\n')
-    recording = load_recording(path)
+    (recording,) = load_recordings(path)
     assert recording.model == "my-model-2"
     assert recording.rounds == ((RecordedStep(0, ProviderError("no")),),)
+
+
+def test_parts_are_turns_of_models_and_keys_of_a_person_who_may_come_first() -> None:
+    models = '{"model": "aria"}\n' + GOOD + '{"model": "b"}\n' + GOOD + '{"model": "aria"}\n' + GOOD
+    person = """{"person": true}
+        {"at_ms": 5, "type": "type", "text": "Hi"}
+        {"at_ms": 0, "type": "keys", "keys": ["up", "enter"]}
+        {"at_ms": 1, "type": "see", "text": "EDIT"}"""
+    steps = [PersonStep(5, "Hi"), PersonStep(0, keys=("up", "enter")), PersonStep(1, sees="EDIT")]
+    for text, is_answer in ((models + person, False), (f"{person}\n{models}", True)):
+        read = parse_recordings(text, "demo.jsonl", default_model="demo")
+        assert [(one.model, one.is_answer) for one in read] == [
+            (name, is_answer) for name in ("aria", "b", "aria")
+        ]
+        assert list(person_steps(recording_parts(text, "demo.jsonl"))) == steps
+    with pytest.raises(RecordingError, match=r":2: expected `type`, one of type, keys, see"):
+        list(person_steps(recording_parts('{"person": true}\n' + GOOD, "demo.jsonl")))
 
 
 @pytest.mark.parametrize(("stem", "name"), [("aria", "aria"), ("Ä", "model"), ("-A_b-", "a_b")])
@@ -78,7 +101,9 @@ GOOD = '{"at_ms": 0, "type": "text", "text": "a"}\n'
 @pytest.mark.parametrize(
     ("text", "line", "expected"),
     [
-        *((text, 0, "at least one event") for text in ("", "\n\n", '{"model": "aria"}\n')),
+        *((text, 0, "at least one event") for text in ("", "\n\n")),
+        ('{"model": "aria"}\n', 1, "at least one event"),
+        (GOOD + '{"person": true}\n' + '{"model": "aria"}\n' + GOOD, 2, "at least one event"),
         (GOOD + "nonsense", 2, "a JSON object"),
         (GOOD + "[1]", 2, "a JSON object"),
         (GOOD + "\n" + '{"at_ms": -1, "type": "end"}', 3, "`at_ms`"),
@@ -97,7 +122,7 @@ GOOD = '{"at_ms": 0, "type": "text", "text": "a"}\n'
 )
 def test_bad_line_is_named_with_what_was_expected(text: str, line: int, expected: str) -> None:
     with pytest.raises(RecordingError) as caught:
-        parse_recording(text, "demo.jsonl", default_model="demo")
+        parse_recordings(text, "demo.jsonl", default_model="demo")
     place = f"demo.jsonl:{line}" if line else "demo.jsonl"
     assert str(caught.value).startswith(f"{place}: expected ")
     assert expected in str(caught.value)
@@ -105,16 +130,16 @@ def test_bad_line_is_named_with_what_was_expected(text: str, line: int, expected
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="nothing-here"):
-        load_recording(tmp_path / "nothing-here.jsonl")
+        load_recordings(tmp_path / "nothing-here.jsonl")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(RecordingError, match="UTF-8"):
-        load_recording(tmp_path / "binary")
+        load_recordings(tmp_path / "binary")
 
 
 @given(st.text(max_size=60))
 def test_text_that_is_no_recording_is_nothing_but_a_recording_error(text: str) -> None:
     with pytest.raises(RecordingError, match=r"^demo\.jsonl"):
-        parse_recording(text, "demo.jsonl", default_model="demo")
+        parse_recordings(text, "demo.jsonl", default_model="demo")
 
 
 HERE, THERE = ContextId("0" * 32), ContextId("1" * 32)

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_kernel.daemon.demo_project import make_demo_project
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
-from antiphon_kernel.providers.recording import RecordedStep, ScriptedProvider, load_recording
+from antiphon_kernel.providers.recording import RecordedStep, ScriptedProvider, load_recordings
 from antiphon_kernel.shell import run_shell
 from antiphon_kernel.turns.models import Models, demo_recordings, load_models
 from antiphon_kernel.types.enums import BlockKind
@@ -27,12 +27,12 @@ def seconds(steps: tuple[RecordedStep, ...]) -> float:
 
 def test_demo_recordings_are_three_small_files_of_one_model() -> None:
     assert [path.name for path in PATHS] == ["demo-1.jsonl", "demo-2.jsonl", "demo-3.jsonl"]
-    assert {load_recording(path).model for path in PATHS} == {"aria"}
+    assert {load_recordings(path)[0].model for path in PATHS} == {"aria"}
     assert all(path.stat().st_size < 150_000 for path in PATHS)
 
 
 def test_first_thinks_looks_around_twice_and_then_writes_for_more_than_a_minute() -> None:
-    first, second, third = load_recording(PATHS[0]).rounds
+    first, second, third = load_recordings(PATHS[0])[0].rounds
     thinking = "".join(s.event.text for s in first if isinstance(s.event, ThinkingDelta))
     assert thinking.count("\n") == 4
     assert isinstance(first[-1].event, ToolCallEvent)
@@ -46,7 +46,7 @@ def test_first_thinks_looks_around_twice_and_then_writes_for_more_than_a_minute(
 
 def test_line_to_mend_is_finished_within_three_seconds() -> None:
     written, passed = "", 0.0
-    for step in load_recording(PATHS[0]).rounds[2]:
+    for step in load_recordings(PATHS[0])[0].rounds[2]:
         passed += step.wait_ms / 1000
         if isinstance(step.event, TextDelta):
             written += step.event.text
@@ -58,13 +58,13 @@ def test_line_to_mend_is_finished_within_three_seconds() -> None:
 
 @pytest.mark.parametrize("path", PATHS[1:], ids=lambda path: path.stem)
 def test_follow_ups_take_about_half_a_minute(path: Path) -> None:
-    assert 20 <= sum(map(seconds, load_recording(path).rounds)) <= 40
+    assert 20 <= sum(map(seconds, load_recordings(path)[0].rounds)) <= 40
 
 
 def test_second_leaves_time_to_open_the_file_and_to_see_each_edit() -> None:
     waits = {
         step.event.id: step.wait_ms / 1000
-        for steps in load_recording(PATHS[1]).rounds
+        for steps in load_recordings(PATHS[1])[0].rounds
         for step in steps
         if isinstance(step.event, ToolCallEvent) and step.event.name == "file_edit"
     }
@@ -84,7 +84,7 @@ async def test_first_looks_around_in_the_demos_project(
     async def keep(text: str) -> None:
         shown.append(text)
 
-    for steps in load_recording(PATHS[0]).rounds[:2]:
+    for steps in load_recordings(PATHS[0])[0].rounds[:2]:
         call = steps[-1].event
         assert isinstance(call, ToolCallEvent) and not isinstance(call.input, str)
         assert await run_shell(call.input["command"], project, keep) == 0
@@ -137,7 +137,7 @@ async def test_aria_changes_a_file_in_which_somebody_types(
             one = {"op": "replace", "start_line": line, "end_line": line + 1, "content": text}
             await stage.call("block.edit", block_id=read["block_id"], operations=[one])
 
-    player = ScriptedProvider([load_recording(PATHS[1])], sleep=sleep)
+    player = ScriptedProvider([load_recordings(PATHS[1])[0]], sleep=sleep)
     stage = await open_stage(Models({"aria": player}))
     file = stage.kernel.project / "choirs.py"
     shutil.copytree(make_demo_project(tmp_path), stage.kernel.project, dirs_exist_ok=True)

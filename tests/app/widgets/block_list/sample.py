@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
@@ -20,7 +21,6 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
-from tests.app.rows import terminal_rows
 from tests.clocks import ManualClock
 
 _Kind = TypeVar("_Kind")

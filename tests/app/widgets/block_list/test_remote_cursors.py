@@ -14,6 +14,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.wrap import graphemes
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.remote_cursors import (
@@ -27,7 +28,6 @@ from antiphon.widgets.editor import CellEditor, CursorLabel, InkRange, labelled,
 from antiphon_kernel.types.enums import Activity, BlockKind, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import TextSplice
-from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import (
     AMY,
     THEME,

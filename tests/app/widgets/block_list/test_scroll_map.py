@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.scroll_map import AUTHOR, HIT, UNREAD, ScrollMap
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import LineRef
-from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import (
     THEME,
     Sample,

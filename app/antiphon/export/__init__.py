@@ -1,0 +1,1 @@
+"""Frames, casts, pictures, pages and recordings, made of replays."""

@@ -1,0 +1,71 @@
+"""Casts as pictures that other programs make of them: GIF by agg, MP4 of that by ffmpeg."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+CONVERTERS: Final[Mapping[str, tuple[str, ...]]] = {"gif": ("agg",), "mp4": ("agg", "ffmpeg")}
+"""Programs that make a format, one after the other."""
+
+_LONGEST_PAUSE: Final = "100000"
+"""Seconds: a cast's own pauses stay as they are."""
+
+_EVEN: Final = "pad=ceil(iw/2)*2:ceil(ih/2)*2"
+"""Films that are seen everywhere have even sides."""
+
+
+class ConversionError(Exception):
+    """A program that makes a picture is missing, or has failed."""
+
+
+def check_converters(format_: str) -> None:
+    """Raise ConversionError if a program that makes the format is not installed."""
+    missing = [name for name in CONVERTERS.get(format_, ()) if shutil.which(name) is None]
+    if missing:
+        raise ConversionError(
+            f"{format_} needs {' and '.join(missing)}, which cannot be found here: install"
+            " agg from https://docs.asciinema.org/manual/agg/ and ffmpeg from your system's"
+            " packages, or choose svg or html, which need neither."
+        )
+
+
+def convert(cast: str, format_: str) -> bytes:
+    """Return a cast as GIF or MP4.
+
+    Raises:
+        ConversionError: a program has failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source, gif, mp4 = (Path(folder) / f"replay.{kind}" for kind in ("cast", "gif", "mp4"))
+        source.write_text(_version_2(cast), "utf-8")
+        _run("agg", "--idle-time-limit", _LONGEST_PAUSE, str(source), str(gif))
+        if format_ == "gif":
+            return gif.read_bytes()
+        picture = ("-pix_fmt", "yuv420p", "-vf", _EVEN, "-movflags", "+faststart")
+        _run("ffmpeg", "-loglevel", "error", "-i", str(gif), *picture, str(mp4))
+        return mp4.read_bytes()
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ConversionError(f"{command[0]} has failed: {done.stderr.strip()}")
+
+
+def _version_2(cast: str) -> str:
+    """Return the cast with times since its start, as older releases of agg want it, too."""
+    header, *events = map(json.loads, cast.splitlines())
+    term, at = header["term"], 0.0
+    lines: list[object] = [
+        {"version": 2, "width": term["cols"], "height": term["rows"], "theme": term["theme"]}
+    ]
+    for interval, kind, text in events:
+        at += interval
+        lines.append([round(at, 3), kind, text])
+    return "\n".join(map(json.dumps, lines))

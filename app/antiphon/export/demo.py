@@ -1,0 +1,94 @@
+"""A demo in a headless terminal, with the keys of a person whom its recording has."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from textual.pilot import Pilot
+
+from antiphon.app import AntiphonApp
+from antiphon.export.frames import FRAME_MS, Frame, shown_rows
+from antiphon.export.recording import LETTER_MS
+from antiphon.options import AppOptions
+from antiphon_kernel.text.recording_lines import PersonStep, RecordingError
+from antiphon_kernel.types.enums import ANSWERING_KINDS, Status
+from antiphon_kernel.types.quoting import quote
+
+QUIET_SECONDS: Final = 3.0
+"""How long nothing is written at the end; models begin by themselves sooner."""
+
+LONGEST_PAUSE_MS: Final = 3_000
+"""How long the same frame stays, also when a model takes its time."""
+
+PATIENCE_SECONDS: Final = 120.0
+"""How long a person waits for a text; a model on this machine may have to be read first."""
+
+_KEYS: Final = {"\n": "ctrl+j", "\t": "tab"}
+
+
+async def play_demo(
+    options: AppOptions, steps: Iterable[PersonStep], *, size: tuple[int, int], speed: float = 1.0
+) -> list[Frame]:
+    """Return what the app showed until the person had done everything and nobody wrote any more.
+
+    A person who leaves the app ends it sooner.
+
+    Raises:
+        RecordingError: if the person waits in vain for a text.
+        AntiphonError: no_kernel, if the kernel does not come up.
+    """
+    app = AntiphonApp(options)
+    frames: list[Frame] = []
+    async with app.run_test(size=size) as pilot:
+        while not app.session.is_live:
+            if app.session.start_failure is not None:
+                raise app.session.start_failure
+            await asyncio.sleep(FRAME_MS / 1000)
+        at_ms, since, busy = 0, time.monotonic(), time.monotonic()
+        person = asyncio.create_task(_act(pilot, steps, frames, speed), name="person")
+        while app.is_running and (now := time.monotonic()) < busy + QUIET_SECONDS:
+            rows = shown_rows(app)
+            if not frames or frames[-1].rows != rows:
+                pause_ms = round((now - since) * 1000 / FRAME_MS) * FRAME_MS
+                at_ms, since = at_ms + min(pause_ms, LONGEST_PAUSE_MS), now
+                frames.append(Frame(at_ms, rows))
+            if not person.done() or _is_written(app):
+                busy = now
+            await asyncio.sleep(FRAME_MS / 1000)
+        if app.is_running:
+            await person
+            await app.action_quit()
+        person.cancel()
+    return frames
+
+
+async def _act(
+    pilot: Pilot[None], steps: Iterable[PersonStep], frames: Sequence[Frame], speed: float
+) -> None:
+    for step in steps:
+        await asyncio.sleep(step.wait_ms / 1000 / speed)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while step.sees and step.sees not in _text(frames[-1:]):
+            if time.monotonic() > deadline:
+                what = f"the person waited {PATIENCE_SECONDS:.0f} s for {quote(step.sees)}"
+                raise RecordingError(f"{what}, which was not shown")
+            await asyncio.sleep(FRAME_MS / 1000)
+        for key in (*(_KEYS.get(one, one) for one in step.text), *step.keys):
+            await pilot.press(key)
+            await asyncio.sleep(LETTER_MS / 1000 / speed)
+
+
+def _text(frames: Iterable[Frame]) -> str:
+    return "\n".join("".join(text for text, _ in row) for one in frames for row in one.rows)
+
+
+def _is_written(app: AntiphonApp) -> bool:
+    """Return whether a model works, or a program that somebody has started."""
+    if any(one.kind in ANSWERING_KINDS for one in app.session.presence().values()):
+        return True
+    document = app.session.document
+    headers = map(document.header, document.block_ids())
+    return any(one.status == Status.RUNNING and one.is_written_by_program for one in headers)

@@ -1,0 +1,161 @@
+"""Frames: what an app shows in a terminal that nobody sees, and since when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from rich.color import blend_rgb
+from rich.segment import Segment
+from rich.style import Style
+from rich.terminal_theme import TerminalTheme
+from textual.app import App
+from textual.constants import DIM_FACTOR
+
+from antiphon.app import AntiphonApp
+from antiphon.attention import PROGRAM
+from antiphon.locations import state_folder
+from antiphon.options import AppOptions
+from antiphon.replay.replay import Replay
+from antiphon.screens.replay_frame import ReplayBar
+from antiphon.textual_patches.screens import refresh_now, terminal_rows
+from antiphon.themes import DEFAULT_THEME
+
+FRAME_MS: Final = 100
+"""Between two looks at a replay."""
+
+START_SECONDS: Final = 0.2
+"""The app has begun by then, in the order of its timers."""
+
+PATIENCE: Final = 1.0
+"""Seconds after which no widget is waited for any more."""
+
+MOST_ROUNDS: Final = 8
+"""Times that is looked whether a frame still changes."""
+
+
+class Look(NamedTuple):
+    """Colours, as `#rrggbb`, and letters of some cells; reversed and dim ones are colours here."""
+
+    foreground: str
+    background: str
+    bold: bool = False
+    italic: bool = False
+    underline: bool = False
+
+
+Row = tuple[tuple[str, Look], ...]
+"""Runs of equal look; together they are as wide as the terminal."""
+
+
+class Frame(NamedTuple):
+    """All rows of a terminal, and since when it shows them."""
+
+    at_ms: int
+    rows: tuple[Row, ...]
+
+
+async def replay_frames(
+    replay: Replay, *, size: tuple[int, int], theme: str | None = None, speed: float = 1.0
+) -> list[Frame]:
+    """Return what the app shows of a replay, as often as it is another picture.
+
+    Equal replays have equal frames: no clock but the replay's has a part in them.
+    """
+    options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
+    app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
+    frames: list[Frame] = []
+    async with app.run_test(size=size) as pilot:
+        player, page = app.session.player, app.document_screen
+        assert player is not None
+        # Keys, and a place to click at, are of no use in a picture.
+        page.frame.footer.display = page.query_one(ReplayBar).display = False
+
+        def draw() -> None:
+            while page.frame.notice.hint is not None:  # of the person's settings
+                page.frame.notice.clear_hint()
+            page.controllers.draw()
+
+        await pilot.pause(START_SECONDS)
+        for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
+            player.seek(round(at * speed))
+            rows = await shown_frame(app, draw)
+            if not frames or frames[-1].rows != rows:
+                frames.append(Frame(at, rows))
+        await app.session.close()
+        app.exit()
+    return frames
+
+
+async def shown_frame(app: App[Any], draw: Callable[[], None] = lambda: None) -> tuple[Row, ...]:
+    """Return what an app shows once its widgets have done all that they were told so far.
+
+    Args:
+        draw: tells them to do at once what they would do in a moment.
+    """
+    rows: tuple[Row, ...] = ()
+    for _ in range(MOST_ROUNDS):
+        draw()
+        await _caught_up(app)
+        before, rows = rows, shown_rows(app)
+        if rows == before:
+            break
+    return rows
+
+
+async def _caught_up(app: App[Any]) -> None:
+    for _ in range(2):  # messages, then what their handlers have sent
+        left, reached = 0, asyncio.Event()
+
+        def handled() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                reached.set()  # noqa: B023  of this round, which waits for it
+
+        for node in (app, *app.screen.walk_children(with_self=True)):
+            left += node.call_later(handled)
+        with suppress(TimeoutError):  # of a widget that has gone meanwhile
+            await asyncio.wait_for(reached.wait(), PATIENCE)
+        refresh_now(app)
+
+
+def shown_rows(app: App[Any]) -> tuple[Row, ...]:
+    """Return what an app shows now, whatever its widgets have still to do."""
+    return tuple(_row(strip, app.ansi_theme) for strip in terminal_rows(app))
+
+
+def _row(strip: Iterable[Segment], theme: TerminalTheme) -> Row:
+    runs: list[tuple[str, Look]] = []
+    for text, style, _ in strip:
+        if not text:
+            continue
+        look = _look(style or Style(), theme, text.isspace())
+        if runs:
+            before, last = runs[-1]
+            # What cannot be seen makes no difference.
+            is_ground = text.isspace() and not (look.underline or last.underline)
+            if look == last or (is_ground and look.background == last.background):
+                runs[-1] = (before + text, last)
+                continue
+        runs.append((text, look))
+    return tuple(runs)
+
+
+@lru_cache(4096)
+def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
+    ink = theme.foreground_color if style.color is None else style.color.get_truecolor(theme)
+    ground = theme.background_color
+    if style.bgcolor is not None:
+        ground = style.bgcolor.get_truecolor(theme, foreground=False)
+    if style.dim:
+        ink = blend_rgb(ground, ink, DIM_FACTOR)
+    if style.reverse:
+        ink, ground = ground, ink
+    underline = bool(style.underline)
+    if is_blank and not underline:
+        return Look(theme.foreground_color.hex, ground.hex)
+    return Look(ink.hex, ground.hex, bool(style.bold), bool(style.italic), underline)
