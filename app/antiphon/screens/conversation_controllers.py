@@ -217,6 +217,7 @@ class ConversationControllers:
             player.jumping.listen(source.rewind)
             player.stepped.listen(source.presence_changed)
             player.moved.listen(source.show_moment)
+            player.moved.listen(self._presence_changed)
             player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
         self.file.start()
