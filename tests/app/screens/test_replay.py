@@ -109,6 +109,8 @@ async def test_keys_lead_through_a_replay() -> None:
             there.screen.hint("")
             await there.press(key)
             await there.hint("This is a replay: it can be read and copied")
+        await there.press("up", "Z")
+        await there.sees("▸")
         await there.press("slash", *"once", "enter", "y")
         await there.hint("Sent 1 line")
         await there.press("escape", "q")
