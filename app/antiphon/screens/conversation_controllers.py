@@ -213,7 +213,7 @@ class ConversationControllers:
             session.previewed.listen(self.view.show_preview),
         )
         if (player := session.player) is not None:
-            source.is_timed = False
+            source.in_replay = True
             player.jumping.listen(source.rewind)
             player.stepped.listen(source.presence_changed)
             player.moved.listen(source.show_moment)

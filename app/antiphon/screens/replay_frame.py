@@ -76,6 +76,8 @@ class ReplayFrame(ConversationFrame):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.REPLAY)]
     DEFAULT_CSS = """
     ReplayFrame Composer { display: none; }
+    /* It is drawn by guesses of what has not been seen, which differ from visit to visit. */
+    ReplayFrame CellList { scrollbar-visibility: hidden; }
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
