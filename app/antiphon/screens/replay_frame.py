@@ -73,7 +73,7 @@ def _time(ms: int) -> str:
 class ReplayFrame(ConversationFrame):
     """Frame without a composer, whose keys go through the replay."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.REPLAY)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.REPLAY), *bindings(Owner.FRAME)]
     DEFAULT_CSS = """
     ReplayFrame Composer { display: none; }
     /* It is drawn by guesses of what has not been seen, which differ from visit to visit. */

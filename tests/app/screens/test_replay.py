@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from textual.strip import Strip
 
+from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.cli.commands import antiphon
 from antiphon.options import AppOptions
@@ -113,7 +114,10 @@ async def test_keys_lead_through_a_replay() -> None:
         await there.sees("▸")
         await there.press("slash", *"once", "enter", "y")
         await there.hint("Sent 1 line")
-        await there.press("escape", "q")
+        await there.press("escape")
+        await there.press("f2", mode=Mode.CONTEXTS)
+        await there.press("escape", mode=Mode.NAVIGATE)
+        await there.press("q")
         await until(lambda: not there.app.is_running)
 
 
