@@ -744,7 +744,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Point at a line of the cell for all to see, for a moment; once more at the next line. A"
         " click chooses the line.",
         title="Point at a line",
-        enabled=lambda now: now.company and now.focused,
+        enabled=lambda now: now.company and now.focused and now.live,
     ),
     _navigate(
         "copy",
@@ -940,7 +940,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         (),
         "Ask everybody to come to where you are.",
         title="Gather everybody here",
-        enabled=lambda now: now.company,
+        enabled=lambda now: now.company and now.live,
     ),
     Action(
         "refused",
