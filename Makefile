@@ -8,6 +8,7 @@ LOCAL := $(VENV)/.local-model
 PROGRAMS := $(VENV)/programs
 PYTEST := $(BIN)/python -m pytest
 SPEED ?= 1
+STAGE := /tmp/antiphon-demo
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
@@ -102,8 +103,13 @@ docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
 screenshots: $(READY) ## write screenshots/*.svg from the real app
 	@$(BIN)/python -m tests.screenshots
 
-animation: $(READY) ## record the demo's first minute: screenshots/demo.cast, screenshots/demo.svg
-	@$(BIN)/python -m tests.screenshots.animation
+# The folder is seen, and so always the same; nobody's settings have a part in it.
+play = rm -rf $(STAGE) && env -u NO_COLOR XDG_CONFIG_HOME=$(STAGE)-home XDG_STATE_HOME=$(STAGE)-home \
+	$(BIN)/antiphon demo --data $(STAGE) --play screenshots/$(1).jsonl --svg screenshots/$(1).svg $(2)
+
+animation: $(LOCAL) ## play screenshots/*.jsonl, a person's keys, as screenshots/demo.svg and local.svg
+	@$(call play,demo)
+	@$(call play,local,--local)
 
 clean: ## remove what was built
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -94,7 +94,6 @@ class Terminal:
     Args:
         argv: the program and its arguments.
         env: its whole environment; TERM and the locale are added.
-        listen: called with all that is written to the terminal, as it comes, in another thread.
     """
 
     def __init__(
@@ -105,9 +104,7 @@ class Terminal:
         cols: int = 80,
         rows: int = 24,
         cwd: Path | None = None,
-        listen: Callable[[bytes], None] | None = None,
     ) -> None:
-        self._listen = listen
         self._screen = pyte.Screen(cols, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._changed = threading.Condition()
@@ -245,8 +242,6 @@ class Terminal:
                     return
                 self.output += data
                 self._feed(data)
-                if self._listen is not None:
-                    self._listen(data)
                 self._changed.notify_all()
 
     def _feed(self, data: bytes) -> None:

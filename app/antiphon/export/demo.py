@@ -10,7 +10,7 @@ from typing import Final
 from textual.pilot import Pilot
 
 from antiphon.app import AntiphonApp
-from antiphon.export.frames import FRAME_MS, Frame, shown_frame
+from antiphon.export.frames import FRAME_MS, Frame, shown_rows
 from antiphon.export.recording import LETTER_MS
 from antiphon.options import AppOptions
 from antiphon_kernel.text.recording_lines import PersonStep, RecordingError
@@ -19,6 +19,9 @@ from antiphon_kernel.types.quoting import quote
 
 QUIET_SECONDS: Final = 3.0
 """How long nothing is written at the end; models begin by themselves sooner."""
+
+LONGEST_PAUSE_MS: Final = 3_000
+"""How long the same frame stays, also when a model takes its time."""
 
 PATIENCE_SECONDS: Final = 120.0
 """How long a person waits for a text; a model on this machine may have to be read first."""
@@ -44,12 +47,13 @@ async def play_demo(
             if app.session.start_failure is not None:
                 raise app.session.start_failure
             await asyncio.sleep(FRAME_MS / 1000)
-        began = busy = time.monotonic()
+        at_ms, since, busy = 0, time.monotonic(), time.monotonic()
         person = asyncio.create_task(_act(pilot, steps, frames, speed), name="person")
         while app.is_running and (now := time.monotonic()) < busy + QUIET_SECONDS:
-            at_ms = round((now - began) * 1000 / FRAME_MS) * FRAME_MS
-            rows = await shown_frame(app)
+            rows = shown_rows(app)
             if not frames or frames[-1].rows != rows:
+                pause_ms = round((now - since) * 1000 / FRAME_MS) * FRAME_MS
+                at_ms, since = at_ms + min(pause_ms, LONGEST_PAUSE_MS), now
                 frames.append(Frame(at_ms, rows))
             if not person.done() or _is_written(app):
                 busy = now

@@ -34,7 +34,7 @@ PATIENCE: Final = 1.0
 """Seconds after which no widget is waited for any more."""
 
 MOST_ROUNDS: Final = 8
-"""Times that is looked whether a frame still changes."""
+"""Times that a frame is drawn until it stays as it is."""
 
 
 class Look(NamedTuple):
@@ -82,7 +82,7 @@ async def replay_frames(
         await pilot.pause(START_SECONDS)
         for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
             player.seek(round(at * speed))
-            rows = await shown_frame(app, draw)
+            rows = await _settled(app, draw)
             if not frames or frames[-1].rows != rows:
                 frames.append(Frame(at, rows))
         await app.session.close()
@@ -90,23 +90,20 @@ async def replay_frames(
     return frames
 
 
-async def shown_frame(app: App[Any], draw: Callable[[], None] = lambda: None) -> tuple[Row, ...]:
-    """Return what an app shows once its widgets have done all that they were told so far.
-
-    Args:
-        draw: tells them to do at once what they would do in a moment.
-    """
+async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
+    """Return what an app shows once it draws nothing else."""
     rows: tuple[Row, ...] = ()
     for _ in range(MOST_ROUNDS):
         draw()
         await _caught_up(app)
-        before, rows = rows, _rows(app)
+        before, rows = rows, shown_rows(app)
         if rows == before:
             break
     return rows
 
 
 async def _caught_up(app: App[Any]) -> None:
+    """Wait until every widget has done what it was told so far."""
     for _ in range(2):  # messages, then what their handlers have sent
         left, reached = 0, asyncio.Event()
 
@@ -123,7 +120,8 @@ async def _caught_up(app: App[Any]) -> None:
         refresh_now(app)
 
 
-def _rows(app: App[Any]) -> tuple[Row, ...]:
+def shown_rows(app: App[Any]) -> tuple[Row, ...]:
+    """Return what an app shows now, whatever its widgets have still to do."""
     return tuple(_row(strip, app.ansi_theme) for strip in terminal_rows(app))
 
 
