@@ -51,6 +51,7 @@ from antiphon_kernel.types.replay import (
 )
 
 _OPS_READ: Final = 200
+_LINES_TOGETHER: Final = 50
 _REDACTED: Final = "█"
 _REGEX_SECONDS: Final = 60.0
 
@@ -87,7 +88,8 @@ async def replay_lines(
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
     redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
-    upto, label, left_out = context.seq, redaction.hide(context.label), _left_out(context.document)
+    upto, label = context.seq, redaction.hide(context.label)
+    left_out = await _left_out(context.document)
     await context.wait_persisted()
     if redact:
         first = _Follower(kernel, context, left_out)
@@ -96,21 +98,23 @@ async def replay_lines(
     system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
     kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
     follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
-    writer = _LineWriter(kernel, context, redaction, kernels)
+    writer, lines = _LineWriter(kernel, context, redaction, kernels), list[str]()
     async for op, edits in follower.steps(upto):
         if op.seq % _OPS_READ == 1:
             last = min(op.seq + _OPS_READ - 1, upto)
             presences.extend(await kernel.journal.presences(context.row, op.seq, last))
-        lines = writer.begin(op.time, label) if op.seq == 1 else writer.go_to(op.time)
+        lines += writer.begin(op.time, label) if op.seq == 1 else writer.go_to(op.time)
         if edits:
             lines += writer.change(op, redaction.apply(edits) if redact else edits)
         while presences and presences[0][0].seq == op.seq:
             row, principal = presences.popleft()
             text = follower.text(row.block) if row.block is not None else None
             lines += [*writer.go_to(row.time), *writer.presence(row, principal, text)]
-        if lines:
+        if len(lines) >= _LINES_TOGETHER:
             yield "".join(lines)
-    yield "".join([*writer.go_to(inf), write_replay_line(ReplayEnd(changes=writer.changes))])
+            lines.clear()
+    lines += [*writer.go_to(inf), write_replay_line(ReplayEnd(changes=writer.changes))]
+    yield "".join(lines)
 
 
 class _LineWriter:
@@ -189,12 +193,15 @@ class _LineWriter:
                     yield write_replay_line(who)
 
 
-def _left_out(document: Document) -> Mapping[str, bool]:
+async def _left_out(document: Document) -> Mapping[str, bool]:
     """Return the blocks of which nothing is told, and the calls of which metadata are not.
 
     The value says whether it is the whole block.
     """
-    headers = document.headers(document.block_ids(), keep=False)
+    headers, slices, blocks = list[BlockHeader](), TimeSlice(), tuple(document.block_ids())
+    for at in range(0, len(blocks), _OPS_READ):
+        headers += document.headers(blocks[at : at + _OPS_READ], keep=False)
+        await slices.pause()
     calls = {one.tool_call_id: one.id for one in headers if one.kind == BlockKind.TOOL_CALL}
     by_id = set(calls.values())
     hidden = {
