@@ -90,17 +90,8 @@ async def replay_frames(
     return frames
 
 
-<<<<<<< HEAD
 async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
     """Return what an app shows once it draws nothing else."""
-=======
-async def shown_frame(app: App[Any], draw: Callable[[], None] = lambda: None) -> tuple[Row, ...]:
-    """Return what an app shows once its widgets have done all that they were told so far.
-
-    Args:
-        draw: tells them to do at once what they would do in a moment.
-    """
->>>>>>> main
     rows: tuple[Row, ...] = ()
     for _ in range(MOST_ROUNDS):
         draw()

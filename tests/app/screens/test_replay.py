@@ -17,11 +17,12 @@ from antiphon.options import AppOptions
 from antiphon.replay.player import Player
 from antiphon.replay.replay import Replay
 from antiphon.screens.replay_frame import ReplayBar
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon_kernel.types.replay import ReplayEnd, ReplayLine
 from tests.app.opened import Opened, World
 from tests.app.replay.lines import HEADER, PEOPLE, change, created, presence, written
 from tests.app.replay.run import APART_MS, lines_of, played
-from tests.app.rows import styled_text, terminal_rows
+from tests.app.rows import styled_text
 from tests.waiting import until
 
 
