@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -30,8 +29,8 @@ FRAME_MS: Final = 100
 START_SECONDS: Final = 0.2
 """The app has begun by then, in the order of its timers."""
 
-PATIENCE: Final = 1.0
-"""Seconds after which no widget is waited for any more."""
+TURNS: Final = 50
+"""Of the event loop; in each, every widget handles a message."""
 
 MOST_ROUNDS: Final = 8
 """Times that a frame is drawn until it stays as it is."""
@@ -95,29 +94,13 @@ async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
     rows: tuple[Row, ...] = ()
     for _ in range(MOST_ROUNDS):
         draw()
-        await _caught_up(app)
+        refresh_now(app)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         before, rows = rows, shown_rows(app)
         if rows == before:
             break
     return rows
-
-
-async def _caught_up(app: App[Any]) -> None:
-    """Wait until every widget has done what it was told so far."""
-    for _ in range(2):  # messages, then what their handlers have sent
-        left, reached = 0, asyncio.Event()
-
-        def handled() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                reached.set()  # noqa: B023  of this round, which waits for it
-
-        for node in (app, *app.screen.walk_children(with_self=True)):
-            left += node.call_later(handled)
-        with suppress(TimeoutError):  # of a widget that has gone meanwhile
-            await asyncio.wait_for(reached.wait(), PATIENCE)
-        refresh_now(app)
 
 
 def shown_rows(app: App[Any]) -> tuple[Row, ...]:
