@@ -20,6 +20,7 @@ from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.replay import Replay
 from antiphon.screens.replay_frame import ReplayBar
+from antiphon.settings import Settings
 from antiphon.textual_patches.screens import refresh_now, terminal_rows
 from antiphon.themes import DEFAULT_THEME
 
@@ -62,10 +63,12 @@ async def replay_frames(
 ) -> list[Frame]:
     """Return what the app shows of a replay, as often as it is another picture.
 
-    Equal replays have equal frames: no clock but the replay's has a part in them.
+    Equal replays have equal frames: no settings and no clock but the replay's have a part in them.
     """
     options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
     app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
+    # Not those of the person here, whose project and other contexts would be beside the text.
+    app.settings = Settings(sidebar=False)
     frames: list[Frame] = []
     async with app.run_test(size=size) as pilot:
         player, page = app.session.player, app.document_screen
@@ -74,7 +77,7 @@ async def replay_frames(
         page.frame.footer.display = page.query_one(ReplayBar).display = False
 
         def draw() -> None:
-            while page.frame.notice.hint is not None:  # of the person's settings
+            while page.frame.notice.hint is not None:  # of mistakes in settings
                 page.frame.notice.clear_hint()
             page.controllers.draw()
 

@@ -91,8 +91,9 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     lines: list[bytes], own_home: Path
 ) -> None:
     replay, frames = await frames_of(lines)
-    # What is wrong in somebody's settings is a hint, at a moment that nobody knows.
-    (own_home / "config" / "antiphon" / "settings.toml").write_text("nothing = 1")
+    # Of what is wrong in it a hint would tell, at a moment that nobody knows.
+    settings = 'nothing = 1\ngutter = "wide"\n'
+    (own_home / "config" / "antiphon" / "settings.toml").write_text(settings)
     assert (await frames_of(lines))[1] == frames
     cast = write_cast(frames, SIZE, "a <run>", [(mark.at_ms, mark.title) for mark in replay.marks])
     read = [read_replay_line(number, line) for number, line in enumerate(lines, 1)]
