@@ -10,8 +10,8 @@ from importlib import resources
 
 _START = """
 const data = document.getElementById("cast").textContent;
-const place = document.getElementById("player");
-window.player = AsciinemaPlayer.create({ data }, place, { fit: "both", cursorMode: "hidden" });
+const looks = { fit: "both", cursorMode: "hidden", poster: "npt:1" };
+window.player = AsciinemaPlayer.create({ data }, document.getElementById("player"), looks);
 """
 
 
