@@ -20,7 +20,7 @@ from antiphon_kernel.access import (
     check_project_files,
     check_tool,
 )
-from antiphon_kernel.contexts import BlockOwners, Context, UseScope
+from antiphon_kernel.contexts import BlockOwners, Context, PresenceRecorder, UseScope
 from antiphon_kernel.contexts.lineage import Drifts
 from antiphon_kernel.contexts.opening import (
     ContextRegistry,
@@ -118,6 +118,8 @@ class Kernel:
             self.contexts, self.quarantine, self.writers, self.trees.root, limits
         )
         self.opened, self.closed = self.open_contexts.opened, self.open_contexts.closed
+        self.presences = PresenceRecorder(journal, clock)
+        self.opened.listen(self.presences.follow)
         self.submissions = self.open_contexts.submissions
         self.files = FileContexts(
             self.contexts,
@@ -222,6 +224,7 @@ class Kernel:
             # What must be on disk is; snapshots take longer and may be cut short.
             await self.open_contexts.close()
         finally:
+            self.presences.flush()
             await self.members.close()
             await self.journal.close()
 

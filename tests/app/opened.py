@@ -20,7 +20,7 @@ from antiphon.textual_patches.screens import terminal_rows
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.config import AgentConfig, KernelConfig
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.daemon.run import hold_folder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import TextBlock
 from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider

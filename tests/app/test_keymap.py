@@ -13,6 +13,7 @@ from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.document_page import DocumentPage
 from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import help_rows
+from antiphon.screens.replay_frame import ReplayFrame
 from antiphon.settings import SETTINGS_FILE
 from antiphon.widgets.sidebar import Sidebar
 from antiphon.widgets.status import FindBar, HintBar
@@ -29,7 +30,17 @@ def test_named_actions_are_written_as_their_keys() -> None:
 
 OWNERS = {
     one.__name__: one
-    for one in (ConversationFrame, DocumentPage, CellList, MessageComposer, FindBar, Sidebar)
+    for one in (
+        *(
+            ConversationFrame,
+            DocumentPage,
+            CellList,
+            MessageComposer,
+            FindBar,
+            ReplayFrame,
+            Sidebar,
+        ),
+    )
 }
 
 

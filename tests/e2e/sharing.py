@@ -108,11 +108,11 @@ class SharedProject(Machine):
         """Call a tool as the owner."""
         return self.call(self.data, tool, **params)
 
-    def sessions(self, username: str) -> list[dict[str, Any]]:
-        """Return the sessions over SSH that somebody has open."""
+    def sessions(self, username: str, via: str = "ssh") -> list[dict[str, Any]]:
+        """Return the sessions at a host that somebody has open."""
         members = {one["username"]: one for one in self.tool("kernel.members")["members"]}
         found = members.get(username, {"sessions": []})["sessions"]
-        return [one for one in found if one["via"] == "ssh" and "within" not in one]
+        return [one for one in found if one["via"] == via and "within" not in one]
 
     @property
     def host_pid(self) -> int:
@@ -124,7 +124,7 @@ class SharedProject(Machine):
     def close(self) -> None:
         for terminal in self._terminals:
             terminal.close()
-        for lock in ("ssh.lock", "kernel.lock"):
+        for lock in ("ssh.lock", "web.lock", "kernel.lock"):
             pid = lock_holder(self.data, lock)
             if pid is not None:
                 with suppress(ProcessLookupError):
@@ -147,6 +147,10 @@ class RelayThread:
     def stop(self) -> None:
         """Relay nothing any more, with every connection open."""
         self._loop.call_soon_threadsafe(self._proxy.stop)
+
+    def go_on(self) -> None:
+        """Relay again, what has come meanwhile first."""
+        self._loop.call_soon_threadsafe(self._proxy.go_on)
 
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._proxy.close(), self._loop).result(PATIENCE)

@@ -20,9 +20,11 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
-from antiphon.ssh.guest_processes import GuestProcesses
-from antiphon.ssh.kernel_link import KernelLink
-from antiphon.ssh.server import SessionContext, listen
+from antiphon.hosts.guest_processes import GuestProcesses
+from antiphon.hosts.host import HostOptions
+from antiphon.hosts.kernel_link import KernelLink
+from antiphon.hosts.session import SessionContext
+from antiphon.ssh.server import listen
 from tests.e2e.sharing import (
     KEYGEN,
     NO_CHECKS,
@@ -501,11 +503,9 @@ async def port(tmp_path: Path, served: ServedKernel) -> AsyncIterator[int]:
     link = KernelLink(served.locate)
     await link.start()
     context = SessionContext(link, GuestProcesses(log), tmp_path / "guests", ask=False)
-    key = asyncssh.generate_private_key("ssh-ed25519")
-    acceptor = await listen(context, key, "127.0.0.1", 0)
-    yield acceptor.get_port()
-    acceptor.close()
-    await asyncio.wait_for(acceptor.wait_closed(), PATIENCE)
+    listener = await listen(context, HostOptions("ssh", tmp_path, "127.0.0.1", 0), 0)
+    yield listener.port
+    listener.close()
     await link.close()
     os.close(log)
 

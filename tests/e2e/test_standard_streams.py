@@ -77,6 +77,7 @@ NOT_HERE = {
     "acp": "prints lines of a protocol only",
     "demo": "opens the app",
     "join": "opens the app",
+    "replay": "opens the app",
     "serve": "prints addresses only",
     "bench": "runs benchmarks of a checkout",
     "trust": "asks on a terminal",

@@ -232,6 +232,7 @@ def test_backup_that_finds_no_room_says_that_it_could_not_be_written(machine: Ma
 READ_AS_NOBODY = """
 import concurrent.futures.thread, os, sys  # what is imported later may be out of reach
 from pathlib import Path
+import antiphon_kernel.config, antiphon_kernel.maintenance.audit_log
 from antiphon_kernel.daemon.cli import main
 os.setgid({nobody}); os.setuid({nobody})
 sys.argv = ["antiphon", *sys.argv[1:]]

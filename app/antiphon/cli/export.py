@@ -39,8 +39,8 @@ def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, i
     default="jsonl",
     show_default=True,
     help="Lines of JSON that can be imported again, Markdown to be read, the conversation as JSON"
-    " for other tools, or how it came to be: for antiphon replay, for antiphon demo --play, for"
-    " asciinema, or as a picture, film or page that plays.",
+    " for other tools; or how all of it came to be: replay is for antiphon replay, recording for"
+    " antiphon demo --play, cast for asciinema, the others are pictures and a page.",
 )
 @click.option(
     "--shape",
@@ -70,15 +70,14 @@ def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, i
     type=click.FloatRange(0.25, 100),
     default=1.0,
     show_default=True,
-    help="How much faster than it was.",
+    help="How many times as fast as it was.",
 )
 @click.option(
     "--max-pause",
-    type=click.FloatRange(0),
+    type=click.FloatRange(0.1),
     default=2.0,
     show_default=True,
-    metavar="SECONDS",
-    help="Longer pauses are shortened to this.",
+    help="Seconds to which longer pauses are shortened.",
 )
 @click.option(
     "--output",
@@ -129,6 +128,8 @@ def export(
         )
     if output is None and format_ in ("gif", "mp4"):
         raise click.UsageError(f"{format_} is no text: name a file for it with --output")
+    if theme is not None:
+        _check_theme(theme)
     params: dict[str, str | tuple[str, ...]] = {"context": context, "format": format_}
     if format_ not in _CONTENT:
         params |= {"format": "replay", "redact": redact}
@@ -154,6 +155,15 @@ def export(
         raise CommandError(str(error)) from error
     finally:
         sys.stdout.flush()
+
+
+def _check_theme(name: str) -> None:
+    from antiphon.locations import config_folder
+    from antiphon.themes import bundled_themes_folder, load_themes
+
+    known = load_themes(bundled_themes_folder(), config_folder() / "themes").themes
+    if name not in known:
+        raise click.UsageError(f"there is no theme {name!r}; known: {', '.join(sorted(known))}")
 
 
 def _write(pieces: Iterable[bytes], output: Path) -> None:

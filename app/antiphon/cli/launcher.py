@@ -1,4 +1,4 @@
-"""Running kernels and SSH hosts, started if need be, as processes that outlive their terminal."""
+"""Running kernels and hosts, started if need be, as processes that outlive their terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from antiphon_kernel.types.constants import LOG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 if TYPE_CHECKING:
-    from antiphon.ssh.files import SshAddress
+    from antiphon.hosts.host_address import HostAddress, HostKind
 
 START_SECONDS: Final = 20.0
 HOST_END_SECONDS: Final = 15.0
@@ -34,7 +34,7 @@ SHOWN_LOG_LINES: Final = 5
 
 _HOST_VARIABLES: Final = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
 _HOST_BEGINNINGS: Final = ("LC_", "PYTHON", "XDG_")
-"""Variables that an SSH host gets. All others are none of its business, keys of models first."""
+"""Variables that a host gets. All others are none of its business, keys of models first."""
 
 
 class KernelLauncher:
@@ -170,52 +170,51 @@ def _end_of(log: Path, count: int) -> str:
         return "".join(deque(lines, maxlen=count)).strip()
 
 
-def start_host(data: Path, *, bind: str, port: int, ask: bool, until: int | None) -> SshAddress:
-    """Return the SSH host of a data folder, started if none runs.
+def start_host(data: Path, kind: HostKind, options: Sequence[str]) -> HostAddress:
+    """Return the host of a data folder, started with these options if none runs.
 
     Raises:
         AntiphonError: no_kernel if it does not come up, with the end of its log.
     """
-    from antiphon.ssh.files import LOG_FILE as HOST_LOG_FILE
-    from antiphon.ssh.files import running_host
+    from antiphon.hosts.host_address import LOG_FILE as HOST_LOG_FILE
+    from antiphon.hosts.host_address import running_host
 
-    running = running_host(data)
+    running = running_host(data, kind)
     if running is not None:
         return running
-    command = [sys.executable, "-P", "-m", "antiphon.ssh", "--data", str(data)]
-    command += ["--bind", bind, "--port", str(port), *(["--ask"] if ask else [])]
-    command += ["--until", str(until)] if until is not None else []
+    command = [sys.executable, "-P", "-m", "antiphon.hosts", kind, "--data", str(data), *options]
     env = {
         name: value
         for name, value in os.environ.items()
         if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
     }
-    log = data / HOST_LOG_FILE
+    log = data / HOST_LOG_FILE.format(kind)
     process = _spawn(command, log, cwd=data, env=env)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        running = running_host(data)
+        running = running_host(data, kind)
         if running is not None:
             return running
         if process.poll() is not None:
             break
         time.sleep(POLL_SECONDS)
     raise AntiphonError(
-        ErrorCode.NO_KERNEL, f"The SSH host does not start. The end of {log}:\n{_end_of(log, 3)}"
+        ErrorCode.NO_KERNEL, f"The host does not start. The end of {log}:\n{_end_of(log, 3)}"
     )
 
 
-def stop_host(data: Path) -> bool:
-    """End the SSH host of a data folder with all its sessions; whether one ran."""
-    from antiphon.ssh.files import LOCK_FILE
+def stop_host(data: Path, kind: HostKind) -> bool:
+    """End a host of a data folder with all its sessions; whether one ran."""
+    from antiphon.hosts.host_address import LOCK_FILE
 
-    pid = lock_holder(data, LOCK_FILE)
+    lock = LOCK_FILE.format(kind)
+    pid = lock_holder(data, lock)
     if pid is None:
         return False
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + HOST_END_SECONDS
-    while lock_holder(data, LOCK_FILE) == pid and time.monotonic() < deadline:
+    while lock_holder(data, lock) == pid and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     return True
 

@@ -39,7 +39,6 @@ def replay(target: str, max_pause: float, speed: float, kernel: KernelTarget) ->
     Exit codes: 0 well ended, 1 the replay cannot be read, 2 wrong arguments or an unfit terminal,
     3 no kernel could be reached or started.
     """
-    require_terminal()
     with default_sigint():
         from antiphon.locations import state_folder
         from antiphon.options import AppOptions
@@ -62,5 +61,6 @@ def replay(target: str, max_pause: float, speed: float, kernel: KernelTarget) ->
                 address = None  # `data` leads to it, also when it is started anew
     except AntiphonError as error:
         raise call_error(error) from error
+    require_terminal()
     options = AppOptions(data=data, address=address, context=context, replay=read, speed=speed)
     open_on_terminal(options)

@@ -1,4 +1,4 @@
-"""`antiphon invite` and `share`: one line that joins, guests over SSH, and their public keys."""
+"""`antiphon invite` and `share`: a line or link that joins, guests over SSH, and their keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
-    from antiphon.ssh.files import SshAddress
+    from antiphon.hosts.host_address import HostAddress, HostKind
     from antiphon_kernel.client.tool_client import ToolClient
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -127,8 +127,16 @@ _ANY: Final = ("0.0.0.0", "::", "")
 @click.option(
     "--role",
     type=click.Choice(["editor", "viewer"]),
-    help="What those whose keys are named now may do: write, or only read.  [default: editor]",
+    help="What those whose keys are named now may do: write, or only read.  [default: editor; with"
+    " --web: viewer]",
 )
+@click.option("--web", is_flag=True, help="Print a link that opens the app in a browser.")
+@click.option(
+    "--uses",
+    type=click.IntRange(1, 1_000),
+    help="How many browsers may come in with the link.  [default: any number]",
+)
+@click.option("--url", metavar="URL", help="Address at which a proxy of yours serves the page.")
 @click.option(
     "--github",
     "users",
@@ -167,9 +175,8 @@ _ANY: Final = ("0.0.0.0", "::", "")
     "--expires",
     "minutes",
     type=Duration(),
-    default="never",
-    show_default=True,
-    help="When it ends by itself: 30m, 12h, 7d, 2w or never.",
+    help="When it ends by itself: 30m, 12h, 7d, 2w or never.  [default: never; the link of --web,"
+    " which alone ends then: 1d]",
 )
 @click.option("--list", "lists", is_flag=True, help="Say who is here, and which keys let in whom.")
 @click.option("--promote", metavar="NAME", help="Make somebody an editor.")
@@ -177,18 +184,21 @@ _ANY: Final = ("0.0.0.0", "::", "")
 @click.option("--kick", metavar="NAME", help="End what somebody has open; keep them out a while.")
 @click.option("--end", "session", metavar="SESSION", help="End a session that --list names.")
 @click.option("--reason", metavar="TEXT", help="Tell whom --kick or --end sends away why.")
-@click.option("--stop", is_flag=True, help="End the sharing, with every session over SSH.")
+@click.option("--stop", is_flag=True, help="End the sharing, with every guest's session.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one line of JSON.")
 @DATA
 def share(
     role: str | None,
+    web: bool,
+    uses: int | None,
+    url: str | None,
     users: tuple[str, ...],
     files: tuple[Path, ...],
     name: str | None,
     ask: bool,
     port: int,
     bind: str,
-    minutes: int,
+    minutes: int | None,
     lists: bool,
     promote: str | None,
     demote: str | None,
@@ -199,10 +209,11 @@ def share(
     as_json: bool,
     data: Path | None,
 ) -> None:
-    """Let people in over SSH by their keys; print the line that they come in with.
+    """Let people in over SSH by their keys, or in a browser by a link; print how they come in.
 
-    They need nothing but ssh. Nobody comes in whose key you have not named, here or with --ask in
-    the app. It ends with --stop, with the kernel, or when its time is over.
+    They need nothing but ssh, or a browser. Nobody comes in whose key you have not named, here or
+    with --ask in the app, or who does not have the link. It ends with --stop, with the kernel, or
+    when its time is over.
 
     Exit codes: 0 done, 1 it failed or was refused, 2 wrong arguments, 3 no kernel could be reached
     or started.
@@ -217,12 +228,17 @@ def share(
         )
     if reason is not None and kick is None and session is None:
         raise click.UsageError("--reason goes with --kick NAME or --end SESSION")
+    if web and (users or files or ask):
+        raise click.UsageError("--web goes with a link, not with keys: share twice for both")
+    if not web and (uses or url):
+        raise click.UsageError("--uses and --url go with --web")
     why = {"reason": reason or ""}
     try:
         folder = ensure_kernel(data)
         kernel = KernelTarget(lambda: lambda: read_address(folder))
         if stop:
-            stopped = stop_host(folder)
+            kinds: tuple[HostKind, ...] = ("ssh", "web")
+            stopped = sum(stop_host(folder, kind) for kind in kinds) > 0
             words = "Not shared any more." if stopped else "It was not shared."
             print_result({"stopped": stopped}, as_json, [words])
         elif promote is not None:
@@ -235,6 +251,11 @@ def share(
             _change(kernel, "session.end", {"session": session} | why, as_json)
         elif lists:
             _list(folder, kernel, as_json)
+        elif web:
+            asked = {"role": role or "viewer", "name": name, "uses": uses}
+            asked["minutes"] = 24 * 60 if minutes is None else minutes
+            given = {key: value for key, value in asked.items() if value is not None}
+            _share_web(folder, kernel, given, bind, port, url, as_json)
         else:
             added = _add_keys(kernel, as_json, users, files, name, role)
             until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
@@ -253,8 +274,7 @@ def _share(
     until: int | None,
     as_json: bool,
 ) -> None:
-    from antiphon.cli.launcher import start_host
-    from antiphon.ssh.files import is_loopback, running_host
+    from antiphon.hosts.host_address import is_loopback, running_host
 
     if find_spec("asyncssh") is None:
         raise CommandError(
@@ -262,24 +282,13 @@ def _share(
         )
     keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
-    running = running_host(folder)
-    if running is None and not is_loopback(bind) and not good:
+    if running_host(folder, "ssh") is None and not is_loopback(bind) and not good:
         raise CommandError(
             f"listening on {bind} lets other machines connect, and nobody's key is known yet: name"
             " some with --github or --keys.",
             ExitCode.USAGE,
         )
-    if running is not None and (
-        (port and port != running.port)
-        or (bind not in (LOOPBACK, running.bind))
-        or (ask and not running.ask)
-    ):
-        raise CommandError(
-            f"this project is shared already, on {running.bind} port {running.port}"
-            f" {'with' if running.ask else 'without'} --ask: `antiphon share --stop` ends that.",
-            ExitCode.USAGE,
-        )
-    address = start_host(folder, bind=bind, port=port, ask=ask, until=until)
+    address = _started(folder, "ssh", bind, port, until=until, ask=ask or None)
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
@@ -289,8 +298,62 @@ def _share(
     print_result(fields, as_json, _described(address, line, good))
 
 
-def _described(address: SshAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
-    from antiphon.ssh.files import is_loopback
+def _started(folder: Path, kind: HostKind, bind: str, port: int, **asked: Any) -> HostAddress:
+    """Return the running host, which is as it was asked for; raise CommandError if it is not."""
+    from antiphon.cli.launcher import start_host
+    from antiphon.hosts.host_address import running_host
+
+    given = {key: value for key, value in asked.items() if value is not None}
+    running = running_host(folder, kind)
+    if running is not None and (
+        port not in (0, running.port)
+        or bind not in (LOOPBACK, running.bind)
+        or any(getattr(running, key) != value for key, value in given.items() if key != "until")
+    ):
+        raise CommandError(
+            f"this project is shared already, on {running.bind} port {running.port}"
+            f" {'with' if running.ask else 'without'} --ask and {running.url or 'without --url'}:"
+            " `antiphon share --stop` ends that.",
+            ExitCode.USAGE,
+        )
+    options = [f"--bind={bind}", f"--port={port}"]
+    options += [f"--{key}" if value is True else f"--{key}={value}" for key, value in given.items()]
+    return start_host(folder, kind, options)
+
+
+def _share_web(
+    folder: Path,
+    kernel: KernelTarget,
+    asked: dict[str, Any],
+    bind: str,
+    port: int,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    from antiphon.hosts.host_address import is_loopback
+    from antiphon_kernel.types.roles import AccessRole
+
+    if find_spec("textual_serve") is None:
+        raise CommandError(
+            "a browser needs a library that is not installed: pip install 'antiphon[web]'."
+        )
+    address = _started(folder, "web", bind, port, url=url)
+    made = call_kernel(kernel, "kernel.invite", asked, as_json=as_json)
+    name = socket.gethostname() if address.bind in _ANY else address.bind
+    link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
+    until = f" until {to_the_minute(made['expires'])}" if "expires" in made else ""
+    uses = f" {asked['uses']} browsers" if "uses" in asked else " whoever has it"
+    lines = [link, f"  lets in   {uses}{until}, as {AccessRole(made['role']).described()}"]
+    if is_loopback(address.bind) and not address.url:
+        lines.append("  reached    from this machine only; docs/web.md says how from elsewhere")
+    take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
+    lines.append(f"  ends       with antiphon call kernel.revoke {take_back},")
+    lines.append("             with antiphon share --stop, or with the kernel")
+    print_result({"link": link, "port": address.port, **made}, as_json, lines)
+
+
+def _described(address: HostAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
+    from antiphon.hosts.host_address import is_loopback
     from antiphon_kernel.types.clock import iso_time
 
     lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
@@ -320,7 +383,7 @@ def _change(kernel: KernelTarget, tool: str, params: dict[str, str], as_json: bo
 
 
 def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
-    from antiphon.ssh.files import running_host
+    from antiphon.hosts.host_address import running_host
 
     async def ask(calls: ToolClient) -> tuple[Any, Any, Any]:
         members = (await calls.call("kernel.members", {}))["members"]
@@ -335,7 +398,7 @@ def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
         for session in one["sessions"]
         if "within" not in session and session["session"] != own
     ]
-    running = running_host(folder)
+    running = running_host(folder, "ssh")
     fields = {
         "shared": running.model_dump(exclude_none=True) if running is not None else None,
         "sessions": here,

@@ -1,1 +1,1 @@
-"""What is made of a replay: frames, casts, pictures, pages and recordings."""
+"""Frames, casts, pictures, pages and recordings, made of replays."""

@@ -17,7 +17,7 @@ _LONGEST_PAUSE: Final = "100000"
 """Seconds: a cast's own pauses stay as they are."""
 
 _EVEN: Final = "pad=ceil(iw/2)*2:ceil(ih/2)*2"
-"""What is seen everywhere has even sides."""
+"""Films that are seen everywhere have even sides."""
 
 
 class ConversionError(Exception):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -20,11 +21,20 @@ from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.replay import Replay
 from antiphon.screens.replay_frame import ReplayBar
-from antiphon.textual_patches.screens import terminal_rows
+from antiphon.textual_patches.screens import refresh_now, terminal_rows
 from antiphon.themes import DEFAULT_THEME
 
 FRAME_MS: Final = 100
 """Between two looks at a replay."""
+
+START_SECONDS: Final = 0.2
+"""The app has begun by then, in the order of its timers."""
+
+PATIENCE: Final = 1.0
+"""Seconds after which no widget is waited for any more."""
+
+MOST_ROUNDS: Final = 8
+"""Times that a frame is drawn until it stays as it is."""
 
 
 class Look(NamedTuple):
@@ -58,18 +68,21 @@ async def replay_frames(
     options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
     app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
     frames: list[Frame] = []
-    async with app.run_test(size=size):
-        player, frame = app.session.player, app.document_screen.frame
+    async with app.run_test(size=size) as pilot:
+        player, page = app.session.player, app.document_screen
         assert player is not None
         # Keys, and a place to click at, are of no use in a picture.
-        frame.footer.display = frame.query_one(ReplayBar).display = False
-        await shown_frame(app)
+        page.frame.footer.display = page.query_one(ReplayBar).display = False
+
+        def draw() -> None:
+            while page.frame.notice.hint is not None:  # of the person's settings
+                page.frame.notice.clear_hint()
+            page.controllers.draw()
+
+        await pilot.pause(START_SECONDS)
         for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
             player.seek(round(at * speed))
-            while frame.notice.hint is not None:  # of the person's settings
-                frame.notice.clear_hint()
-            app.document_screen.controllers.draw()
-            rows = await shown_frame(app)
+            rows = await _settled(app, draw)
             if not frames or frames[-1].rows != rows:
                 frames.append(Frame(at, rows))
         await app.session.close()
@@ -77,24 +90,34 @@ async def replay_frames(
     return frames
 
 
-async def shown_frame(app: App[Any]) -> tuple[Row, ...]:
-    """Return what an app shows once its widgets have done all that they were told so far."""
-    rows, before = shown_rows(app), None
-    while rows != before:
+async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
+    """Return what an app shows once it draws nothing else."""
+    rows: tuple[Row, ...] = ()
+    for _ in range(MOST_ROUNDS):
+        draw()
         await _caught_up(app)
         before, rows = rows, shown_rows(app)
+        if rows == before:
+            break
     return rows
 
 
 async def _caught_up(app: App[Any]) -> None:
-    loop = asyncio.get_running_loop()
+    """Wait until every widget has done what it was told so far."""
     for _ in range(2):  # messages, then what their handlers have sent
-        waiting = []
+        left, reached = 0, asyncio.Event()
+
+        def handled() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                reached.set()  # noqa: B023  of this round, which waits for it
+
         for node in (app, *app.screen.walk_children(with_self=True)):
-            handled = asyncio.Event()
-            if node.call_later(handled.set):
-                waiting.append(loop.create_task(handled.wait()))
-        await asyncio.wait(waiting)
+            left += node.call_later(handled)
+        with suppress(TimeoutError):  # of a widget that has gone meanwhile
+            await asyncio.wait_for(reached.wait(), PATIENCE)
+        refresh_now(app)
 
 
 def shown_rows(app: App[Any]) -> tuple[Row, ...]:

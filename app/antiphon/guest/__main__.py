@@ -1,4 +1,4 @@
-"""`python -m antiphon.guest FILE`: the fork server of an SSH host, which FILE talks to."""
+"""`python -m antiphon.guest FILE`: the fork server of a host, which FILE talks to."""
 
 from __future__ import annotations
 

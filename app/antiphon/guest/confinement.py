@@ -154,21 +154,21 @@ def _hook(
         if event == "open":
             path, _, flags = args
             if not may_open(path, flags):
-                raise PermissionError(f"a session over SSH does not open {path!r}")
+                raise PermissionError(f"a guest's session does not open {path!r}")
         elif event in _FORBIDDEN:
-            raise PermissionError(f"a session over SSH does nothing like {event}")
+            raise PermissionError(f"a guest's session does nothing like {event}")
         elif event in _WRITING:
             paths, folders = _WRITING[event]
             is_relative = any(args[index] != -1 for index in folders)
             if is_relative or not all(is_within(args[index], (own,)) for index in paths):
-                raise PermissionError(f"a session over SSH writes in its own folder only: {event}")
+                raise PermissionError(f"a guest's session writes in its own folder only: {event}")
         elif event in _READING:
             if not is_within(args[0], readable):
-                raise PermissionError("a session over SSH reads its own folder only")
+                raise PermissionError("a guest's session reads its own folder only")
         elif event == "socket.connect" and args[1] != address:
-            raise PermissionError(f"a session over SSH connects to its kernel only: {args[1]!r}")
+            raise PermissionError(f"a guest's session connects to its kernel only: {args[1]!r}")
         elif event == "os.kill" and args[0] != os.getpid():
-            raise PermissionError("a session over SSH signals itself only")
+            raise PermissionError("a guest's session signals itself only")
 
     return check
 

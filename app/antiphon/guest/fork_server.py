@@ -24,7 +24,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from antiphon.guest.confinement import confine, has_socket_filter, landlock_version
-from antiphon.ssh.guest_processes import GuestRequest, ProcessState
+from antiphon.hosts.guest_processes import GuestRequest, ProcessState
 
 _PRELOADED: Final = (
     "antiphon.app",

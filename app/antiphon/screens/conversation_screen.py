@@ -25,7 +25,6 @@ from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import BESIDE_FROM
 from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
-from antiphon.textual_patches.compositor import draw_changed_only
 from antiphon.widgets.block_list import CellModel, DocumentView, HitPlace
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
@@ -93,7 +92,6 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         self.keymap = parts.keymap
         self.user = parts.source.user
         self.hints = parts.hints
-        draw_changed_only(self)
         self.source = parts.source
         self.cells = parts.cells
         self.area = frame.area

@@ -44,7 +44,8 @@ LONGEST_LABEL: Final = 64
 LONGEST_WHY: Final = 200
 """Characters of why a session is ended, as the kernel takes it."""
 
-_WAYS: Final = {"tcp": " over TCP", "ssh": " over SSH"}
+_HOSTED: Final = {"ssh": " over SSH", "web": " in a browser"}
+_WAYS: Final = {"tcp": " over TCP", **_HOSTED}
 """Ways from elsewhere by which somebody can be connected, in words."""
 
 _LABEL_ASKED: Final = "Label: a-z, 0-9, _ and -"
@@ -322,7 +323,7 @@ class ContextsPanel(Panel):
 
 @dataclass(frozen=True, slots=True)
 class KnownMember:
-    """A person or a program that the kernel knows; several times who is here over SSH as often."""
+    """A person or a program that the kernel knows; once a session, if a host has let it in."""
 
     principal: str
     name: str
@@ -334,7 +335,7 @@ class KnownMember:
     barred_until: str = ""
     """Time until which it is kept out; empty if it is not."""
     session: str = ""
-    """Id of the session over SSH that this is; empty if it is every connection."""
+    """Id of the session at a host that this is; empty if it is every connection."""
 
     @property
     def key(self) -> str:
@@ -343,7 +344,7 @@ class KnownMember:
 
     @classmethod
     def all_of(cls, told: Mapping[str, Any]) -> Iterator[KnownMember]:
-        """Return a member as `kernel.members` tells of it, once for each session over SSH.
+        """Return a member as `kernel.members` tells of it, once for each session at a host.
 
         The kernel itself is nobody.
         """
@@ -355,14 +356,14 @@ class KnownMember:
             told["role"],
             barred_until=told.get("barred_until", ""),
         )
-        others = [one for one in told["sessions"] if one["via"] != "ssh"]
-        over_ssh = [one for one in told["sessions"] if one["via"] == "ssh" and "within" not in one]
-        for one in over_ssh:
-            yield replace(plain, via="ssh", since=one["since"], session=one["session"])
+        others = [one for one in told["sessions"] if one["via"] not in _HOSTED]
+        hosted = [one for one in told["sessions"] if one["via"] in _HOSTED and "within" not in one]
+        for one in hosted:
+            yield replace(plain, via=one["via"], since=one["since"], session=one["session"])
         if others:
             first = min(others, key=lambda one: one["since"])
             yield replace(plain, via=first["via"], since=first["since"])
-        elif not over_ssh:
+        elif not hosted:
             yield plain
 
 

@@ -120,6 +120,11 @@ def forget_first_screen(app: App[None]) -> None:
     app._compose_screen = None  # noqa: SLF001
 
 
+def refresh_now(app: App[Any]) -> None:
+    """Lay out and draw what the screen would in its next frame."""
+    app.screen._on_timer_update()  # noqa: SLF001
+
+
 def terminal_rows(app: App[Any]) -> list[Strip]:
     """Return the rows that an app shows; the only public way to them is a picture of all."""
     # A dialog that the app has not drawn yet would stand on an empty page.

@@ -29,6 +29,7 @@ from antiphon_kernel.access.sessions import (
     VIA_MCP,
     VIA_SSH,
     VIA_TURN,
+    VIA_WEB,
     Dismissal,
     EndedSession,
     Sessions,

@@ -16,7 +16,7 @@ from antiphon_kernel.access.invitations import (
     expired,
 )
 from antiphon_kernel.access.permissions import check_update
-from antiphon_kernel.access.sessions import VIA_SSH, Dismissal, Sessions
+from antiphon_kernel.access.sessions import HOSTED, Dismissal, Sessions
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -279,7 +279,7 @@ def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
     principal may still have done, and one over SSH, whose connections begin again by its token."""
     if actor.needs is not None:
         return not role.may(actor.needs)
-    if actor.via == VIA_SSH and actor.within is None:
+    if actor.via in HOSTED and actor.within is None:
         return not role.may(Permission.READ)
     return actor.via not in IN_THE_KERNEL or actor.principal.kind not in ANSWERING_KINDS
 

@@ -1,7 +1,8 @@
 """The open sessions of a kernel, and how one is ended from the kernel's side.
 
 Sessions over SSH are opened for people whose keys an SSH host has verified, which is a process of
-the kernel's user. It opens a session for each connection of a guest and gets a token for it, by
+the kernel's user; those in a browser, which count as such here, for people who have shown a web
+host an invitation. It opens a session for each connection of a guest and gets a token for it, by
 which the guest's app comes in; both end with the session, and all sessions of a host with the host.
 """
 
@@ -23,6 +24,9 @@ from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 VIA_SSH: Final = "ssh"
+VIA_WEB: Final = "web"
+HOSTED: Final = (VIA_SSH, VIA_WEB)
+"""Ways by which a host lets people in."""
 VIA_MCP: Final = "mcp"
 """Within the kernel: of a program that asks over MCP, for as long as it is at work."""
 VIA_TURN: Final = "turn"

@@ -182,6 +182,8 @@ class ContextTable(ConfigTable):
     """Price of one turn."""
     max_turn_seconds: _Count | None = None
     """Seconds of one turn."""
+    record_presence: bool = True
+    """Whether it is recorded who was where, for replays."""
 
 
 class FilesTable(ConfigTable):

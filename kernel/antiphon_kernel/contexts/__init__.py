@@ -12,6 +12,7 @@ from antiphon_kernel.contexts.ordering import (
     orders_at,
 )
 from antiphon_kernel.contexts.presence import Presence
+from antiphon_kernel.contexts.presence_recorder import PresenceRecorder
 from antiphon_kernel.contexts.raw_updates import (
     PartialContextError,
     apply_large_update,

@@ -288,6 +288,7 @@ class Context:
         self._failure = self._failure or reason
         for signal in (self.applied, self.committed, self.failed, self.submitted):
             signal.clear()
+        self.presence.changed.clear()
 
         def refuse(*_: object) -> NoReturn:
             raise reason

@@ -1,7 +1,7 @@
 """The kernel's own command line: `serve`, and commands about a data folder as a whole.
 
 All but `serve` work beside a kernel that runs, on a copy of its journal; only `restore` needs it to
-be gone.
+be gone. Each imports what it needs itself: a kernel takes a second to import.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -28,14 +28,8 @@ from antiphon_kernel.client.trust import (
     trust_file,
 )
 from antiphon_kernel.client.usage import CommandGroup, data_option
-from antiphon_kernel.config import ProjectServer, project_servers, read_untrusted
+from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
 from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
-from antiphon_kernel.daemon.run import DaemonSettings, DataFolderInUse, hold_folder, run_kernel
-from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
-from antiphon_kernel.maintenance.audit_log import audit_log
-from antiphon_kernel.maintenance.restore import restore
-from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
 from antiphon_kernel.types.constants import (
@@ -47,6 +41,10 @@ from antiphon_kernel.types.constants import (
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of, quote
+
+if TYPE_CHECKING:
+    from antiphon_kernel.config import ProjectServer
+    from antiphon_kernel.maintenance import AuditEvent
 
 _SHOWN: Final = 100
 """Code points of a command that are printed where a line is for people."""
@@ -126,6 +124,8 @@ def serve(
     Exit codes: 0 ended as asked, 1 failed, 2 wrong arguments, 4 another kernel has the folder, 5
     the folder is not trusted.
     """
+    from antiphon_kernel.daemon.run import DaemonSettings, run_kernel
+
     alone = idle or None
     if project is None:
         project = data.absolute().parent if data and data.name == DATA_FOLDER else Path()
@@ -165,6 +165,8 @@ def serve(
 @_json
 def backup_command(file: Path, data: Path, as_json: bool) -> None:
     """Write everything the kernel of DATA has on disk now to FILE."""
+    from antiphon_kernel.storage import JOURNAL_FILE, back_up
+
     with _failures(as_json):
         is_trusted(data)
         size = back_up(data / JOURNAL_FILE, file.absolute())
@@ -181,6 +183,8 @@ def backup_command(file: Path, data: Path, as_json: bool) -> None:
 @_json
 def restore_command(file: Path, data: Path, as_json: bool) -> None:
     """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
+    from antiphon_kernel.maintenance.restore import restore
+
     with _failures(as_json), hold_folder(data):
         done = asyncio.run(restore(file, data, SystemClock()))
         said = [f"{count_of(done.contexts, 'context')} restored into {data}."]
@@ -201,6 +205,8 @@ def restore_command(file: Path, data: Path, as_json: bool) -> None:
 @_json
 def doctor_command(data: Path, as_json: bool) -> None:
     """Check everything that must hold for what is stored in DATA; changes nothing."""
+    from antiphon_kernel.maintenance.run_checks import run_checks
+
     with _failures(as_json):
         is_trusted(data)
         report = asyncio.run(run_checks(data))
@@ -220,6 +226,9 @@ def doctor_command(data: Path, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def trust_command(data: Path, yes: bool) -> None:
     """Show what the data folder DATA and its configuration hold, and trust them from now on."""
+    from antiphon_kernel.config import read_untrusted
+    from antiphon_kernel.maintenance import survey
+
     with _failures():
         check_ownership(data)
         config = data / CONFIG_FILE
@@ -268,6 +277,8 @@ def trust_command(data: Path, yes: bool) -> None:
 
 def _servers_of(data: Path) -> list[ProjectServer]:
     """Return the MCP servers that the project of a data folder names."""
+    from antiphon_kernel.config import project_servers, read_untrusted
+
     path = data.parent.resolve() / MCP_FILE
     content = read_untrusted(path) if data.name == DATA_FOLDER else None
     try:
@@ -283,6 +294,8 @@ def _servers_of(data: Path) -> list[ProjectServer]:
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON an event.")
 def log_command(context: str | None, limit: int | None, data: Path, as_json: bool) -> None:
     """Print who joined, wrote and ran what in DATA, oldest first."""
+    from antiphon_kernel.maintenance.audit_log import audit_log
+
     with _failures(as_json):
         is_trusted(data)
         events = asyncio.run(audit_log(data, context))
@@ -292,6 +305,8 @@ def log_command(context: str | None, limit: int | None, data: Path, as_json: boo
 
 
 def _line(event: AuditEvent) -> str:
+    from antiphon_kernel.maintenance import AuditKind
+
     words = [iso_time(event.time), event.username]
     if event.kind is AuditKind.JOINED:
         words += ["joined via", event.what]

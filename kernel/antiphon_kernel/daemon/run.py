@@ -13,9 +13,7 @@ import getpass
 import logging
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,17 +25,17 @@ from antiphon_kernel.client.address import (
     KernelAddress,
     last_port,
     stated_address,
-    take_lock,
 )
 from antiphon_kernel.client.discovery import RunningKernel, project_of, register_kernel
-from antiphon_kernel.client.ownership import LOCK_FILE, SOCKET_FILE, write_private
-from antiphon_kernel.client.trust import found, is_trusted_file
+from antiphon_kernel.client.ownership import SOCKET_FILE, write_private
+from antiphon_kernel.client.trust import is_trusted_file
 from antiphon_kernel.config import (
     Discovery,
     KernelConfig,
     hide_variables,
     load_config,
 )
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.daemon.demo_project import make_demo_project
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.process import log_to, report_task_failure, run
@@ -49,59 +47,11 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.tools.drift import resume_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.constants import DATA_FOLDER, LOG_FILE
+from antiphon_kernel.types.constants import LOG_FILE
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import as_name
 
 PORT_FILE: Final = "kernel.port"
-
-HOLDER_SECONDS: Final = 1.0
-"""A holder writes its process id right after it has got the lock, not in the same step."""
-
-
-class DataFolderInUse(Exception):
-    """Another kernel holds the data folder; `pid` is its process, None if it cannot be read."""
-
-    def __init__(self, data: Path, pid: int | None) -> None:
-        holder = f"process {pid}" if pid is not None else "another process"
-        super().__init__(f"{data} is in use: a kernel already serves it ({holder}).")
-
-
-@contextmanager
-def hold_folder(path: Path) -> Iterator[str | None]:
-    """Have exclusive use of a data folder, made where it is missing, in a `with` block.
-
-    The lock is the operating system's: it ends with the process, however that ends, so there is
-    never a stale one to remove.
-
-    Yields:
-        what could not be remembered of the folder; None if all is well.
-
-    Raises:
-        AntiphonError: untrusted_folder.
-        DataFolderInUse: if another kernel has it.
-        OSError: if the folder cannot be made or written to.
-    """
-    warning = found(path)
-    # One that sits in a project keeps itself out of its version control.
-    if path.name == DATA_FOLDER:
-        # Exclusively: one that came with a clone may be a link to anywhere.
-        with suppress(FileExistsError), (path / ".gitignore").open("x", encoding="utf-8") as file:
-            file.write("*\n")
-    lock = take_lock(path / LOCK_FILE)
-    if lock is None:
-        deadline, held = time.monotonic() + HOLDER_SECONDS, path / LOCK_FILE
-        while not (holder := held.read_bytes()[:32].decode("ascii", "replace")).endswith("\n"):
-            if time.monotonic() >= deadline:
-                break
-            time.sleep(0.01)
-        is_told = holder.endswith("\n") and holder.strip().isdigit()
-        raise DataFolderInUse(path, int(holder) if is_told else None)
-    try:
-        yield warning
-    finally:
-        os.ftruncate(lock, 0)
-        os.close(lock)
 
 
 def write_address(data: Path, address: KernelAddress) -> None:
@@ -288,6 +238,7 @@ async def _open_kernel(
         clock=clock,
         spare=None if settings.demo else spare,
     )
+    kernel.presences.is_on = models.config.context.record_presence
     settled, files = models.config.files, kernel.files
     files.saves_itself = settled.autosave != "off"
     files.checks.commands = settled.checks

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
-from antiphon_kernel.access import VIA_SSH, AuthenticationError, check_act_as, fingerprint_of
+from antiphon_kernel.access import AuthenticationError, check_act_as, fingerprint_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.connections import (
     CONNECTION,
@@ -36,7 +36,7 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, SessionId, is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, is_name
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -118,10 +118,10 @@ class Authenticator:
             )
         actor = self._kernel.open_session(
             principal,
-            VIA_SSH if within is not None else via,
+            within.via if within is not None else via,
             credential=credential,
             lasts=scope["type"] == "websocket" and "once" not in query,
-            within=within,
+            within=within.session if within is not None else None,
         )
         self.visits += 1
         scope[CONNECTION].begin_session()
@@ -159,7 +159,7 @@ class Authenticator:
 
     async def _authenticate(
         self, scope: MutableMapping[str, Any]
-    ) -> tuple[Principal, int | None, SessionId | None]:
+    ) -> tuple[Principal, int | None, Actor | None]:
         """Return the principal of the token, the number of the credential that it came with, and
         the session over SSH whose token it is.
         """
@@ -176,7 +176,7 @@ class Authenticator:
             return self._kernel.owner, None, None
         over_ssh = self._kernel.ssh.find(token)
         if over_ssh is not None:
-            return over_ssh.principal, over_ssh.credential, over_ssh.session
+            return over_ssh.principal, over_ssh.credential, over_ssh
         secret = headers.get(CLIENT_HEADER)
         if secret is not None and len(secret) not in _SECRET_LENGTHS:
             raise AuthenticationError(

@@ -40,6 +40,7 @@ from antiphon_kernel.storage.rows import (
     InheritedRun,
     InheritedText,
     Page,
+    PresenceRow,
     SessionRow,
     Snapshot,
     StoredContext,

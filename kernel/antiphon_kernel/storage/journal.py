@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from antiphon_kernel.storage.commit_rows import (
     commit_rows,
     drift_rows,
     file_rows,
+    presence_rows,
     session_rows,
 )
 from antiphon_kernel.storage.database import Database
@@ -27,6 +28,7 @@ from antiphon_kernel.storage.rows import (
     ContextRow,
     DriftRow,
     FileRow,
+    PresenceRow,
     SessionRow,
     StoredContext,
 )
@@ -38,6 +40,7 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.signal import Signal
 
+_PRESENCE_SECONDS: Final = 0.8
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
 _RECORDED: Final = 1_000
@@ -64,6 +67,7 @@ class Journal(JournalReader):
         self._principals: dict[str, int] = {}
         """The number of each principal in other rows, by id."""
         self._new_sessions: list[SessionRow] = []
+        self._new_presences: list[PresenceRow] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""
         self._last_context = 0
@@ -105,6 +109,9 @@ class Journal(JournalReader):
 
     async def close(self) -> None:
         """Write what is waiting and close the file; what is handed in later is refused."""
+        if self._new_presences:
+            self._idle.clear()
+            self._wake.set()
         while not self._idle.is_set():
             await self._idle.wait()  # and again, if more has come since it was set
         self._broken = self._broken or kernel_is_closing()
@@ -138,6 +145,14 @@ class Journal(JournalReader):
         self._new_sessions.append(session)
         self._idle.clear()
         self._wake.set()
+
+    def add_presences(self, presences: Iterable[PresenceRow]) -> None:
+        """Record where sessions are: with the next commit, or a second later without one."""
+        if self._broken is None:
+            if not self._new_presences:
+                loop = asyncio.get_running_loop()
+                loop.call_later(_PRESENCE_SECONDS, self._wake.set)
+            self._new_presences += presences
 
     def add_context(
         self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
@@ -231,6 +246,7 @@ class Journal(JournalReader):
         self.lost = self._broken = error
         _log.critical("%s", error)
         self._new_sessions.clear()
+        self._new_presences.clear()
         self.files_lost.notify(error)
 
     async def _watch_files(self) -> None:
@@ -257,7 +273,7 @@ class Journal(JournalReader):
                 for commits, _ in group
                 if commits[0].generation == current.get(commits[0].context.number, 0)
             ]
-            due = sound or self._new_sessions
+            due = sound or self._new_sessions or self._new_presences
             error = await self._write_group([*chain(*sound)]) if due else None
             written = set(map(id, sound)) if error is None else set()
             if error is not None:
@@ -295,19 +311,21 @@ class Journal(JournalReader):
         """One transaction for all of them; the error if it did not happen."""
         if self._broken is not None:
             return self._broken
-        count = len(self._new_sessions)
+        count, presences = len(self._new_sessions), list(self._new_presences)
         sessions = {one.id: one for one in self._new_sessions}
         sessions |= {one.session.id: one.session for one in group}
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
             rows = commit_rows(group, self._principals)
-            await self._database.write(chain([session_rows(unknown, self._principals)], rows))
+            first, last = session_rows(unknown, self._principals), presence_rows(presences)
+            await self._database.write(chain([first], rows, [last]))
         except StorageLostError as error:
             return error
         except AntiphonError as error:
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
         del self._new_sessions[:count]
+        del self._new_presences[: len(presences)]
         self._recorded.update(dict.fromkeys(one.id for one in unknown))
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]

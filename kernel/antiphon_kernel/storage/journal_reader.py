@@ -18,6 +18,7 @@ from antiphon_kernel.storage.rows import (
     ForkOrigin,
     InheritedRun,
     InheritedText,
+    PresenceRow,
     SessionRow,
     StoredOp,
     UndoRow,
@@ -234,6 +235,20 @@ class JournalReader:
                 about = seq, time, principal, operation, versions
                 found.append(StoredOp(*about, bytes(changes), unit, revived))
         return found
+
+    async def presences(
+        self, context: ContextRow, first: int, last: int
+    ) -> list[tuple[PresenceRow, str]]:
+        """Return where sessions were in some versions, each with the principal's id."""
+        sql = (
+            "SELECT context, seq, time, s.id, activity,"
+            " (SELECT id FROM blocks b WHERE b.context = o.context AND b.number = o.block),"
+            " cursor, anchor, p.id FROM presences o JOIN sessions s ON s.number = o.session"
+            " JOIN principals p ON p.number = s.principal"
+            " WHERE context = ? AND seq BETWEEN ? AND ? ORDER BY seq, time, session"
+        )
+        rows = await self._database.select(sql, (context.number, first, last))
+        return [(PresenceRow(*row), principal) for *row, principal in rows]
 
     async def last_seq(self, context: ContextRow) -> int:
         """Return the number of a context's last transaction."""

@@ -265,4 +265,19 @@ CREATE TABLE agent_sessions (
 """
 
 
-JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS, _AGENTS))
+_PRESENCES: Final = """
+CREATE TABLE presences (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    seq INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    session INTEGER NOT NULL REFERENCES sessions (number),
+    activity TEXT,
+    block INTEGER,
+    cursor INTEGER,
+    anchor INTEGER,
+    PRIMARY KEY (context, seq, time, session)
+) WITHOUT ROWID;
+"""
+
+
+JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS, _AGENTS, _PRESENCES))

@@ -10,6 +10,7 @@ from antiphon_kernel.access import (
     GUEST,
     IN_THE_KERNEL,
     VIA_SSH,
+    VIA_WEB,
     EndedSession,
     check_invite_as,
 )
@@ -301,11 +302,17 @@ class SshCheckResult(Result):
     """Why nobody comes in with it; absent: somebody does."""
 
 
-class SshOpenParams(SshCheckParams):
-    """A verified key, which whoever comes has shown to have."""
+class SshOpenParams(Params):
+    """What whoever comes has shown to have: a verified key, or an invitation."""
 
     host: str
-    """Session that lasts as long as the SSH host does: all that it has opened ends with it."""
+    """Session that lasts as long as the host does: all that it has opened ends with it."""
+    fingerprint: str | None = Field(default=None, max_length=200)
+    """Fingerprint of the key."""
+    invitation: str | None = Field(default=None, max_length=200)
+    """Token of an invitation, of somebody in a browser."""
+    client: str | None = Field(default=None, min_length=16, max_length=200)
+    """A secret of the browser, by which it is known when it comes again with the invitation."""
 
 
 class SshOpenResult(Result):
@@ -372,11 +379,11 @@ async def check_ssh(call: Call, params: SshCheckParams) -> SshCheckResult:
 
 @tool("ssh.open", needs=Permission.OWN)
 async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
-    """Begin a session for somebody whose SSH key has been verified.
+    """Begin a session for somebody whose SSH key has been verified, or who has an invitation.
 
-    SSH hosts call this. The session is the principal's of the key; it ends with the host, or when
-    the principal is kicked, or the key is revoked or expires. With another role its app goes on as
-    soon as it has connected again.
+    Hosts call this. The session is the principal's of the key or of the invitation; it ends with
+    the host, or when the principal is kicked, or what let them in is revoked or expires. With
+    another role its app goes on as soon as it has connected again.
     """
     kernel = call.kernel
     host = next(
@@ -388,10 +395,16 @@ async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
             f"{quote(params.host)} is no open session of yours: session.whoami says one's id.",
             field="host",
         )
-    credential = kernel.invitations.check_key(params.fingerprint)
-    principal = kernel.members.of_user(credential.user)
+    if params.invitation is not None:
+        principal, credential = await kernel.invitations.authenticate(
+            params.invitation, params.client
+        )
+    else:
+        credential = kernel.invitations.check_key(params.fingerprint or "")
+        principal = kernel.members.of_user(credential.user)
     kernel.access.check_admission(principal)
-    actor = kernel.open_session(principal, VIA_SSH, credential=credential.number)
+    via = VIA_WEB if params.invitation is not None else VIA_SSH
+    actor = kernel.open_session(principal, via, credential=credential.number)
     token = kernel.ssh.add(actor, host)
     return SshOpenResult(
         session=actor.session,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import time
 from array import array
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
@@ -20,7 +21,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.storage import CorruptContextError, StoredOp
+from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
 from antiphon_kernel.text.search import compile_pattern, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
@@ -32,7 +33,7 @@ from antiphon_kernel.types.block_metadata import (
     FILE_REFERENCE,
     SUMMARY_TYPE,
 )
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import Activity, BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
@@ -43,25 +44,27 @@ from antiphon_kernel.types.replay import (
     ReplayEdit,
     ReplayEnd,
     ReplayHeader,
+    ReplayPresence,
     ReplayPrincipal,
     SplicedText,
     write_replay_line,
 )
 
 _OPS_READ: Final = 200
+_LINES_TOGETHER: Final = 50
+_REDACTED: Final = "█"
+_REGEX_SECONDS: Final = 60.0
 
 _UNTOLD: Final = {"id", "blob", "runs_for", "source_context"}
 """Header fields that nothing of a replay needs."""
 
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
-"""What is told of metadata: as much as a screen shows."""
+"""Keys of metadata that are told: those that a screen shows."""
 
 _FREE_TEXT: Final = (
-    *("input", "path", "tool_name", "language", "media_type", "stop_reason"),
-    *("stopped_by", "decided_by"),
+    *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
+    *("decided_by", "metadata"),
 )
-_REDACTED: Final = "█"
-_REGEX_SECONDS: Final = 60.0
 
 _FIELDS: Final = [
     (name, BlockHeader._field_defaults.get(name))
@@ -84,60 +87,123 @@ async def replay_lines(
     Raises:
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
-    upto, label = context.seq, context.label
-    left_out = _left_out(context.document)
     redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
+    upto, label = context.seq, redaction.hide(context.label)
+    left_out = await _left_out(context.document)
     await context.wait_persisted()
     if redact:
-        async for _, edits, text_of in _changes(kernel, context, upto, left_out):
-            redaction.follow(edits, text_of)
-    named: set[str] = set()
+        first = _Follower(kernel, context, left_out)
+        async for _, edits in first.steps(upto):
+            redaction.follow(edits, first.text)
+    system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
+    kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
+    follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
+    writer, lines = _LineWriter(kernel, context, redaction, kernels), list[str]()
+    async for op, edits in follower.steps(upto):
+        if op.seq % _OPS_READ == 1:
+            last = min(op.seq + _OPS_READ - 1, upto)
+            presences.extend(await kernel.journal.presences(context.row, op.seq, last))
+        lines += writer.begin(op.time, label) if op.seq == 1 else writer.go_to(op.time)
+        if edits:
+            lines += writer.change(op, redaction.apply(edits) if redact else edits)
+        while presences and presences[0][0].seq == op.seq:
+            row, principal = presences.popleft()
+            text = follower.text(row.block) if row.block is not None else None
+            lines += [*writer.go_to(row.time), *writer.presence(row, principal, text)]
+        if len(lines) >= _LINES_TOGETHER:
+            yield "".join(lines)
+            lines.clear()
+    lines += [*writer.go_to(inf), write_replay_line(ReplayEnd(changes=writer.changes))]
+    yield "".join(lines)
 
-    def name(principals: Iterable[str]) -> Iterator[str]:
-        for one in principals:
-            if one not in named:
-                named.add(one)
-                with suppress(AntiphonError):  # a damaged header names nobody
-                    who = _principal(kernel, context.document, one)
-                    username = redaction.hide(who.username)
-                    yield write_replay_line(who.model_copy(update={"username": username}))
 
-    at, count, started = 0, 0, None
-    async for op, edits, _ in _changes(kernel, context, upto, left_out):
-        if started is None:
-            started, label = op.time, redaction.hide(label)
-            about = ReplayHeader(context_id=context.id, label=label, started=started)
-            yield write_replay_line(about)
-        at = max(at, op.time - started)
-        if not edits:
-            continue
-        count += 1
+class _LineWriter:
+    """Writer of the lines of a replay, in the order of their times."""
+
+    def __init__(
+        self, kernel: Kernel, context: Context, redaction: _Redaction, kernel_starts: list[int]
+    ) -> None:
+        self.changes = 0
+        self._kernel = kernel
+        self._context = context
+        self._redaction = redaction
+        self._kernel_starts = kernel_starts
+        self._started = self._at = 0
+        self._named: set[str] = set()
+        self._present: dict[str, ReplayPresence] = {}
+        """The last line of each session that is there."""
+
+    def begin(self, time: int, label: str) -> list[str]:
+        self._started = time
+        about = ReplayHeader(context_id=self._context.id, label=label, started=time)
+        return [write_replay_line(about)]
+
+    def go_to(self, time: float) -> list[str]:
+        """Go on to a time; whoever was there when a kernel was killed has left with the next."""
+        lines: list[str] = []
+        while self._kernel_starts and self._kernel_starts[0] <= time:
+            self._at = max(self._at, self._kernel_starts.pop(0) - self._started)
+            for one in self._present.values():
+                gone = ReplayPresence(at=self._at, session=one.session, by=one.by, activity=None)
+                lines.append(write_replay_line(gone))
+            self._present.clear()
+        if time < inf:
+            self._at = max(self._at, int(time) - self._started)
+        return lines
+
+    def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
+        self.changes += 1
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
-        by, edits = op.principal, redaction.apply(edits)
-        change = ReplayChange(at=at, version=op.seq, by=by, operation=op.operation, edits=edits)
-        yield "".join([*name([by, *authors]), write_replay_line(change)])
-    yield write_replay_line(ReplayEnd(changes=count))
+        about = {"version": op.seq, "by": op.principal, "operation": op.operation}
+        line = ReplayChange(at=self._at, edits=edits, **about)
+        return [*self._name([op.principal, *authors]), write_replay_line(line)]
+
+    def presence(self, row: PresenceRow, principal: str, text: str | None) -> list[str]:
+        """Tell where a session is; in a block that is left out, only that it is there.
+
+        Args:
+            text: of the block; None if it is left out, or not there yet.
+        """
+        is_idle = row.activity is not None and row.block is not None and text is None
+        activity = Activity.IDLE if is_idle else row.activity
+        now = ReplayPresence(at=0, session=row.session, by=principal, activity=activity)
+        if text is not None:
+            cursor, anchor = (None if at is None else min(at, len(text)) for at in row[-2:])
+            where = {"block": row.block, "cursor": cursor, "anchor": anchor}
+            now = now.model_copy(update=where)
+        before = self._present.pop(row.session, None)
+        if activity is not None:
+            self._present[row.session] = now
+        if now == before or (activity is None and before is None):
+            return []
+        line = now.model_copy(update={"at": self._at})
+        return [*self._name([principal]), write_replay_line(line)]
+
+    def _name(self, principals: Iterable[str]) -> Iterator[str]:
+        """Lines of those who have not been named."""
+        for one in dict.fromkeys(principals):
+            if one not in self._named:
+                self._named.add(one)
+                member = self._context.document.member(one)
+                with suppress(AntiphonError):  # a damaged header names nobody
+                    known = member or self._kernel.members.find(one)
+                    name, kind = self._redaction.hide(known.username), str(known.kind)
+                    colour = member.colour if member is not None else 0
+                    who = ReplayPrincipal(id=one, username=name, kind=kind, colour=colour)
+                    yield write_replay_line(who)
 
 
-def _principal(kernel: Kernel, document: Document, principal: str) -> ReplayPrincipal:
-    member = document.member(principal)
-    known = member or kernel.members.find(principal)
-    return ReplayPrincipal(
-        id=principal,
-        username=known.username,
-        kind=str(known.kind),
-        colour=member.colour if member is not None else 0,
-    )
-
-
-def _left_out(document: Document) -> Mapping[str, bool]:
+async def _left_out(document: Document) -> Mapping[str, bool]:
     """Return the blocks of which nothing is told, and the calls of which metadata are not.
 
     The value says whether it is the whole block.
     """
-    headers = document.headers(document.block_ids(), keep=False)
+    headers, slices, blocks = list[BlockHeader](), TimeSlice(), tuple(document.block_ids())
+    for at in range(0, len(blocks), _OPS_READ):
+        headers += document.headers(blocks[at : at + _OPS_READ], keep=False)
+        await slices.pause()
     calls = {one.tool_call_id: one.id for one in headers if one.kind == BlockKind.TOOL_CALL}
-    kinds = {one.id: one.kind for one in headers}
+    by_id = set(calls.values())
     hidden = {
         one.id: True
         for one in headers
@@ -145,13 +211,10 @@ def _left_out(document: Document) -> Mapping[str, bool]:
     }
     belonging: list[tuple[str, str]] = []
     for one in headers:
-        above = one.parent if one.parent in kinds else None
-        if one.kind == BlockKind.TOOL_RESULT:
-            if above is None or kinds[above] != BlockKind.TOOL_CALL:
-                above = calls.get(one.tool_call_id or "") or above
-        elif one.kind != BlockKind.FILE:
-            continue
-        if above is not None:
+        above = one.parent
+        if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
+            above = calls.get(one.tool_call_id or "", above)
+        if one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) and above is not None:
             belonging.append((one.id, above))
     size = -1
     while size < len(hidden):  # what is attached to a result comes after it
@@ -163,41 +226,34 @@ def _left_out(document: Document) -> Mapping[str, bool]:
     return hidden
 
 
-async def _changes(
-    kernel: Kernel, context: Context, upto: int, left_out: Mapping[str, bool]
-) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit], Callable[[str], str]], None]:
-    """Yield each transaction up to a version with what it did to blocks that are told of.
-
-    The function gives the text of a block after it.
-    """
-    document, slices = Document(kernel.ids.client_id()), TimeSlice()
-    follower, after = _Follower(document, left_out), 0
-    while after < upto:
-        limit = min(_OPS_READ, upto - after)
-        for op in await kernel.journal.ops(context.row, after=after, limit=limit):
-            try:
-                change = document.apply_update(op.update).change
-            except ValueError as error:
-                what = f"its change cannot be applied ({error})"
-                raise CorruptContextError(context.row, what, op.seq) from error
-            yield op, list(follower.edits(change)), follower.text
-            await slices.pause()
-        after += limit
-    document.close()
-
-
 class _Follower:
-    """What has been told of each block of a document, and what a change of it adds."""
+    """Changes of a document as edits of what has been told of its blocks."""
 
-    def __init__(self, document: Document, left_out: Mapping[str, bool]) -> None:
-        self._document = document
+    def __init__(self, kernel: Kernel, context: Context, left_out: Mapping[str, bool]) -> None:
+        self._journal = kernel.journal
+        self._row = context.row
+        self._document = Document(kernel.ids.client_id())
         self._left_out = left_out
         self._headers: dict[str, dict[str, Any]] = {}
         self._rendered: dict[str, str] = {}
         """Texts of blocks with a schema."""
 
-    def edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
-        """Tell of a change that the document has taken in."""
+    async def steps(self, upto: int) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit]], None]:
+        """Yield each transaction up to a version, with its edits of blocks that are told of."""
+        slices = TimeSlice()
+        for after in range(0, upto, _OPS_READ):
+            last = min(after + _OPS_READ, upto)
+            for op in await self._journal.ops(self._row, after=after, upto=last):
+                try:
+                    change = self._document.apply_update(op.update).change
+                except ValueError as error:
+                    what = f"its change cannot be applied ({error})"
+                    raise CorruptContextError(self._row, what, op.seq) from error
+                yield op, list(self._edits(change))
+                await slices.pause()
+        self._document.close()
+
+    def _edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
         document, texts = self._document, change.texts
         for block in sorted(change.touched, key=document.order.key):
             if self._left_out.get(block):
@@ -233,8 +289,10 @@ class _Follower:
             fields["metadata"] = shown
         return fields
 
-    def text(self, block: str) -> str:
-        """Return the text of a block that has been told of."""
+    def text(self, block: str) -> str | None:
+        """Return the text of a block; None if nothing has been told of it."""
+        if block not in self._headers:
+            return None
         return self._rendered.get(block) or self._document.text(block)
 
     def _read(self, block: str) -> str:
@@ -262,17 +320,17 @@ class _Redaction:
         self._told = defaultdict[str, int](int)
         """Number of the characters that `apply` has seen."""
 
-    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str]) -> None:
+    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str | None]) -> None:
         """Find what matches in the texts that a transaction has changed."""
         changed: dict[str, tuple[int, int]] = {}
         for edit in edits:
-            if isinstance(edit, ChangedHeader):
-                continue
-            at, deleted, inserted = 0, 0, ""
-            if isinstance(edit, CreatedBlock):
-                inserted = edit.text
-            else:
-                at, deleted, inserted = edit.offset, edit.deleted, edit.inserted
+            match edit:
+                case CreatedBlock(text=inserted):
+                    at = deleted = 0
+                case SplicedText(offset=at, deleted=deleted, inserted=inserted):
+                    pass
+                case _:
+                    continue
             known = self._matches[edit.block]
             numbers = array("I", range(len(known), len(known) + len(inserted)))
             self._numbers[edit.block][at : at + deleted] = numbers
@@ -280,27 +338,26 @@ class _Redaction:
             start, end = changed.get(edit.block, (at, at))
             changed[edit.block] = min(start, at), max(end - deleted, at) + len(inserted)
         for block, (start, end) in changed.items():
-            text, known = text_of(block), self._matches[block]
+            text, known = text_of(block) or "", self._matches[block]
             start = text.rfind("\n", 0, start) + 1
             for at, to in self._found(text[start : line_end(text, end)]):
                 for number in self._numbers[block][start + at : start + to]:
                     known[number] = 1
 
     def apply(self, edits: Iterable[ReplayEdit]) -> list[ReplayEdit]:
-        """Return the edits of a transaction without what is not to be told."""
-        if not self._patterns:
-            return list(edits)
-        return [self._redacted(edit) for edit in edits]
-
-    def _redacted(self, edit: ReplayEdit) -> ReplayEdit:
-        match edit:
-            case ChangedHeader(fields=fields):
-                return edit.model_copy(update={"fields": self._hide_fields(fields)})
-            case CreatedBlock(header=header, text=text):
-                new = {"header": self._hide_fields(header), "text": self._next(edit.block, text)}
-                return edit.model_copy(update=new)
-            case SplicedText(inserted=inserted):
-                return edit.model_copy(update={"inserted": self._next(edit.block, inserted)})
+        """Return the edits of the next transaction without what is not to be told."""
+        redacted: list[ReplayEdit] = []
+        for edit in edits:
+            new: dict[str, Any] = {}
+            match edit:
+                case ChangedHeader(fields=fields):
+                    new["fields"] = self._hide_fields(fields)
+                case CreatedBlock(block=block, header=header, text=text):
+                    new |= {"header": self._hide_fields(header), "text": self._next(block, text)}
+                case SplicedText(block=block, inserted=inserted):
+                    new["inserted"] = self._next(block, inserted)
+            redacted.append(edit.model_copy(update=new))
+        return redacted
 
     def _next(self, block: str, inserted: str) -> str:
         """The next characters of a block."""
@@ -344,9 +401,6 @@ class _Redaction:
 
     def _hide_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         shown = {name: self._hide(fields[name]) for name in _FREE_TEXT if name in fields}
-        if fields.get("metadata"):
-            said = fields["metadata"].items()
-            shown["metadata"] = {name: self._hide(value) for name, value in said}
         if fields.get("input"):
             with suppress(ValueError):  # strings are looked at as they are written, and as read
                 value = self._hide(read_json(shown["input"]))

@@ -89,7 +89,7 @@ class ReplayChange(_ReplayPart):
 
 
 class ReplayPresence(_ReplayPart):
-    """Where a session's cursor is from now on."""
+    """Place of a session's cursor from now on."""
 
     type: Literal["presence"] = "presence"
     at: int

@@ -1,4 +1,4 @@
-"""What is made of one run: frames, casts, pictures and pages; and what must be in none of them."""
+"""Formats that are made of one run, and secrets that must be in none of them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from antiphon.export.cast import write_cast
 from antiphon.export.converters import ConversionError, check_converters, convert
 from antiphon.export.frames import Frame, Look, Row, replay_frames
 from antiphon.export.html_page import write_player_page
+from antiphon.export.recording import recording_of
+from antiphon.export.static_page import static_page
 from antiphon.export.svg import write_svg
 from antiphon.replay.replay import Replay
 from antiphon_kernel.transfer import replay_lines
@@ -93,11 +95,14 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     (own_home / "config" / "antiphon" / "settings.toml").write_text("nothing = 1")
     assert (await frames_of(lines))[1] == frames
     cast = write_cast(frames, SIZE, "a <run>", [(mark.at_ms, mark.title) for mark in replay.marks])
+    read = [read_replay_line(number, line) for number, line in enumerate(lines, 1)]
     made = {
         "replay": b"".join(lines).decode(),
         "cast": cast,
         "svg": write_svg(frames, SIZE),
         "html": write_player_page(cast),
+        "static": static_page(read),
+        "recording": recording_of(read),
     }
     for name, text in made.items():
         assert SEEN in text, name

@@ -25,12 +25,12 @@ class SlowLink:
         self.asked = asyncio.Event()
         self.ended: list[str] = []
 
-    async def open(self, offered: Any) -> Any:
-        from antiphon.ssh.kernel_link import OpenedSession
+    async def open(self, **shown: str) -> Any:
+        from antiphon.hosts.kernel_link import OpenedSession
 
         self.asked.set()
         await self.may_answer.wait()
-        address = KernelAddress(pid=0, kernel=offered.fingerprint, sync="", http="", token="")
+        address = KernelAddress(pid=0, kernel=shown["fingerprint"], sync="", http="", token="")
         return OpenedSession("session-1", "bo", address)
 
     async def end(self, session: str) -> None:
@@ -40,7 +40,7 @@ class SlowLink:
 class KickedLink(SlowLink):
     """A kernel that lets nobody in before some moment."""
 
-    async def open(self, offered: Any) -> Any:
+    async def open(self, **shown: str) -> Any:
         words = "bo has been kicked and may come back at 2026-11-23T12:47:01.699Z."
         raise AntiphonError(ErrorCode.PERMISSION_DENIED, words)
 
@@ -62,13 +62,14 @@ class Channel:
 
 
 async def test_kicked_guest_is_told_the_time_in_words(tmp_path: Path) -> None:
-    from antiphon.ssh.kernel_link import OfferedKey
-    from antiphon.ssh.server import GuestSession, SessionContext
+    from antiphon.hosts.kernel_link import OfferedKey
+    from antiphon.hosts.session import SessionContext
+    from antiphon.ssh.server import SshSession
 
     channel = Channel()
     context = SessionContext(cast(Any, KickedLink()), cast(Any, None), tmp_path, ask=False)
     key = OfferedKey("ssh-ed25519 AAAA", "SHA256:bo")
-    session = GuestSession(context, key, "bo", lambda _: None)
+    session = SshSession(context, key, "bo", lambda _: None)
     session.connection_made(cast(Any, channel))
     session.exec_requested("tail")
     session.session_started()
@@ -77,13 +78,14 @@ async def test_kicked_guest_is_told_the_time_in_words(tmp_path: Path) -> None:
 
 
 async def test_session_that_opens_while_its_connection_is_lost_is_ended(tmp_path: Path) -> None:
-    from antiphon.ssh.kernel_link import OfferedKey
-    from antiphon.ssh.server import GuestSession, SessionContext
+    from antiphon.hosts.kernel_link import OfferedKey
+    from antiphon.hosts.session import SessionContext
+    from antiphon.ssh.server import SshSession
 
     link = SlowLink()
     context = SessionContext(cast(Any, link), cast(Any, None), tmp_path, ask=False)
     key = OfferedKey("ssh-ed25519 AAAA", "SHA256:bo")
-    session = GuestSession(context, key, "bo", lambda _: None)
+    session = SshSession(context, key, "bo", lambda _: None)
     session.exec_requested("tail")
     session.session_started()
     await link.asked.wait()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
 
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.transfer import replay_lines
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.replay import (
@@ -13,7 +17,7 @@ from antiphon_kernel.types.replay import (
     write_replay_line,
 )
 from antiphon_kernel.types.roles import AccessRole
-from tests.app.opened import World, Writer
+from tests.app.opened import World, Writer, world
 from tests.waiting import until
 
 APART_MS = 200
@@ -31,15 +35,19 @@ async def write(here: World, actor: Actor, text: str, context: str) -> None:
     await kernel.call(actor, "block.status", {"block_id": block, "status": "done"})
 
 
+def block_of(document: Document, text: str) -> str:
+    """Return the block with this text; empty if there is none."""
+    return next((one for one in document.block_ids() if document.text(one) == text), "")
+
+
 async def answer(here: World, model: Writer, words: Sequence[str], context: str) -> str:
     """Let a model write, each word in a change of its own; returns its block."""
     document = (await here.kernel.context(context)).document
     await until(lambda: model.rounds == 1, "a model is asked")
     for at, word in enumerate(words, 1):
         model.write(word)
-        text = "".join(words[:at])
-        await until(lambda: any(document.text(one) == text for one in document.block_ids()))
-    return next(one for one in document.block_ids() if document.text(one) == "".join(words))
+        await until(partial(block_of, document, "".join(words[:at])))
+    return block_of(document, "".join(words))
 
 
 async def play(here: World, bran: Writer) -> None:
@@ -65,6 +73,15 @@ async def play(here: World, bran: Writer) -> None:
     await answer(here, bran, ("It ", "flew.\n"), "fork")
     bran.end()
     await here.turns.wait_idle()
+
+
+@contextlib.asynccontextmanager
+async def played(folder: Path) -> AsyncIterator[World]:
+    """A kernel in which all of that has been played."""
+    bran = Writer()
+    async with world(folder, others={"bran": bran}) as here:
+        await play(here, bran)
+        yield here
 
 
 async def lines_of(here: World, context: str) -> list[bytes]:

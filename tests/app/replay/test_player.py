@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from antiphon.replay.player import Player
-from antiphon.replay.replay import Replay
+from antiphon.replay.replay import STEPS_APART, Replay
 from antiphon_kernel.contexts.lineage import read_version
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.block_metadata import is_cut_out
-from tests.app.opened import World, Writer, world
-from tests.app.replay.run import lines_of, play
+from antiphon_kernel.types.replay import ChangedHeader, SplicedText
+from tests.app.opened import World
+from tests.app.replay.lines import HEADER, PEOPLE, change, created, long_replay, presence, written
+from tests.app.replay.run import lines_of, played
 
-
-@pytest.fixture
-async def run(tmp_path: Path) -> AsyncIterator[World]:
-    bran = Writer()
-    async with world(tmp_path, others={"bran": bran}) as here:
-        await play(here, bran)
-        yield here
+UNTOLD: dict[str, Any] = {"metadata": {}, "runs_for": None, "source_context": None}
 
 
 def blocks_of(document: Document) -> dict[str, tuple[Any, str]]:
@@ -37,7 +30,12 @@ def blocks_of(document: Document) -> dict[str, tuple[Any, str]]:
     }
 
 
-async def test_document_is_what_the_journal_says_at_every_moment(run: World) -> None:
+async def test_document_is_what_the_journal_says_at_every_moment(tmp_path: Path) -> None:
+    async with played(tmp_path) as run:
+        await check(run)
+
+
+async def check(run: World) -> None:
     rng = random.Random(1)
     for label in ("default", "fork"):
         context = await run.kernel.context(label)
@@ -48,3 +46,57 @@ async def test_document_is_what_the_journal_says_at_every_moment(run: World) -> 
             player.seek(at)
             there = await read_version(run.kernel.journal, context.row, player.version, 99)
             assert blocks_of(player.document) == blocks_of(there), at
+
+
+def test_seek_makes_few_edits_wherever_it_leads() -> None:
+    """Blocks that differ are written once each, and what was written lately edit by edit."""
+    player = Player(Replay.read(long_replay(150, 60), max_pause=None))
+    length, rng = player.replay.duration_ms, random.Random(1)
+    assert len(player.replay.steps) > 9_900
+    for at in [length, 0, *(rng.randrange(length) for _ in range(20))]:
+        before = player.edits
+        player.seek(at)
+        assert player.edits - before <= len(player.replay.last.blocks) + STEPS_APART
+    player.seek(length)
+    before = player.edits
+    player.seek(length - 1)
+    assert player.edits - before < 100
+
+
+def test_presence_is_as_recorded_and_until_then_where_somebody_last_wrote() -> None:
+    splice = SplicedText(block="b1", offset=0, inserted="Oh, ")
+    lines = written(
+        HEADER,
+        *PEOPLE,
+        change(1, "amy", created("b1", "amy", "one two"), at=0),
+        change(2, "aria", created("b2", "aria", "A", role="model", status="running"), at=100),
+        change(3, "aria", ChangedHeader(block="b2", fields={"status": "done"}), at=200),
+        presence(300, "ben", "idle", block="b1", cursor=3, anchor=7),
+        change(4, "amy", splice, at=400),
+        presence(4_000, "amy", "typing", block="b2", cursor=1),
+        presence(5_000, "ben", None),
+    )
+    player = Player(Replay.read(lines, max_pause=None))
+
+    def present(at_ms: int) -> dict[str, tuple[object, ...]]:
+        player.seek(at_ms)
+        found = player.presence().values()
+        return {one.username: (one.activity, one.block, one.cursor, one.anchor) for one in found}
+
+    at_moments = {
+        0: {"amy": ("typing", "b1", 7, None)},
+        150: {"amy": ("typing", "b1", 7, None), "aria": ("streaming", "b2", 1, None)},
+        300: {
+            "amy": ("typing", "b1", 7, None),
+            "aria": ("idle", "b2", 1, None),
+            "ben": ("idle", "b1", 3, 7),
+        },
+        3_500: {
+            "amy": ("idle", "b1", 4, None),
+            "aria": ("idle", "b2", 1, None),
+            "ben": ("idle", "b1", 7, 11),
+        },
+        5_000: {"amy": ("typing", "b2", 1, None), "aria": ("idle", "b2", 1, None)},
+    }
+    for at in (*at_moments, *reversed(at_moments)):
+        assert present(at) == at_moments[at], at

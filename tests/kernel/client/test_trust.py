@@ -15,7 +15,7 @@ from antiphon_kernel.client import trust as trust_module
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.ownership import state_path
 from antiphon_kernel.client.trust import FOUNDED_VARIABLE, ID_FILE, found, is_trusted, trust
-from antiphon_kernel.daemon.run import hold_folder
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 

@@ -13,18 +13,14 @@ import pytest
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, stated_address
 from antiphon_kernel.client.ownership import LOCK_FILE
-from antiphon_kernel.daemon.run import (
-    DataFolderInUse,
-    hold_folder,
-    remove_address,
-    write_address,
-)
+from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
+from antiphon_kernel.daemon.run import remove_address, write_address
 from antiphon_kernel.types.errors import AntiphonError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from antiphon_kernel.daemon.run import hold_folder
+from antiphon_kernel.daemon.data_folder import hold_folder
 with hold_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -16,7 +16,7 @@ import pytest
 from antiphon_kernel.conversation import ContextLayout
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import Database
-from antiphon_kernel.transfer import export_lines, import_lines
+from antiphon_kernel.transfer import export_lines, import_lines, replay_lines
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.validation import LazyItemIndex
 from tests.bench.filled import Filled, acts, cpu_microseconds, filled, long_history, many_blocks
@@ -92,6 +92,24 @@ async def test_exporting_and_importing_cost_in_proportion_to_the_blocks(tmp_path
     # Four times the blocks: in proportion it would be 4, with the square of them 16.
     for once, four_times in zip(*costs, strict=True):
         assert four_times < 9 * once, costs
+
+
+async def replay_work(folder: Path, versions: int) -> int:
+    """The work of exporting a context of so many versions as a redacted replay."""
+    folder.mkdir()
+    async with filled(folder) as kernel:
+        await long_history(kernel, versions)
+
+        async def export() -> None:
+            async for _ in replay_lines(kernel.kernel, kernel.context, ["secret"]):
+                pass
+
+        return await calls_of(export())
+
+
+async def test_replay_takes_work_in_proportion_to_the_versions(tmp_path: Path) -> None:
+    few, many = [await replay_work(tmp_path / str(size), size) for size in (100, 600)]
+    assert many < 7 * few
 
 
 async def fork_calls(folder: Path, fill: Callable[[Filled, int], Awaitable[str]], size: int) -> int:

@@ -28,7 +28,7 @@ LARGE = 8
 LINE = "a line 😀 of text\n"
 
 
-async def export(address: KernelAddress, **params: str) -> bytes:
+async def export(address: KernelAddress, **params: str | list[str]) -> bytes:
     return await asyncio.to_thread(lambda: b"".join(export_context(address, params)))
 
 
@@ -62,6 +62,16 @@ async def test_stream_is_what_the_tool_gives(served: ServedKernel) -> None:
     for form in ("jsonl", "markdown", "replay"):
         text = (await served.call("context.export", format=form))["text"]
         assert (await export(served.locate(), format=form)).decode() == text
+
+
+async def test_replay_is_redacted_by_every_pattern_and_a_wrong_one_is_named(
+    served: ServedKernel,
+) -> None:
+    await served.block("a secret", status="done")
+    text = await export(served.locate(), format="replay", redact=[r"se\w+", "^a"])
+    assert '"█ ██████"'.encode() in text
+    with raises(ErrorCode.INVALID_REGEX):
+        await export(served.locate(), format="replay", redact=["("])
 
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])

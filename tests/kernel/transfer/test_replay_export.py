@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import random
 import re
+import sqlite3
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +18,13 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.lineage import read_version
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.storage import JOURNAL_FILE
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.transfer import replay_lines
 from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -25,12 +32,14 @@ from antiphon_kernel.types.replay import (
     ReplayChange,
     ReplayEnd,
     ReplayLine,
+    ReplayPresence,
     ReplayPrincipal,
     SplicedText,
     read_replay_line,
 )
+from tests.clocks import ManualClock
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Make, OpenKernel
 from tests.kernel.transfer.stories import Story, actors
 
 __all__ = ("actors",)
@@ -124,6 +133,15 @@ async def check(kernel: Kernel, context: Context, hidden: set[str], seed: int) -
         if isinstance(line, ReplayChange):
             assert line.by in named
     states = dict(played(lines))
+    pattern = re.compile(r"more m|e\b|😀")
+    redacted = lines_of(await exported(kernel, context, [pattern.pattern]))
+    for version, blocks in played(redacted):
+        for block, (_, said) in blocks.items():
+            whole = states[version][block][1]
+            shown = {at for at, one in enumerate(said) if one == whole[at]}
+            assert {at for at, one in enumerate(said) if one == "█"} | shown == {*range(len(whole))}
+            for found in pattern.finditer(whole):
+                assert shown.isdisjoint(range(*found.span()))
     rng = random.Random(seed)
     for version in (context.seq, *rng.sample(range(1, context.seq), min(50, context.seq - 1))):
         known = max((one for one in states if one <= version), default=0)
@@ -193,3 +211,64 @@ async def test_pattern_that_cannot_be_used_is_named(
     await make("a" * 40 + "b", status="done")
     with raises(ErrorCode(code)):
         await exported(kernel, await kernel.context(), [pattern])
+
+
+async def test_presence_is_recorded_and_is_nowhere_in_what_is_left_out(
+    open_kernel: OpenKernel, clock: ManualClock, data: Path
+) -> None:
+    kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    new = {"role": "user", "kind": "text", "content": "one"}
+    shown = (await kernel.call(amy, "block.create", {**new, "status": "done"}))["block_id"]
+    draft = (await kernel.call(amy, "block.create", new))["block_id"]
+    context = await kernel.context()
+    state = PresenceState(amy.principal.id, "amy", "human", 3, amy.session)
+    context.presence.put(7, replace(state, block="nowhere", cursor=2**80, activity="\ud800"))
+    for block, cursor in ((shown, 1), (shown, 2), (shown, 2), (draft, 1), (shown, 99)):
+        context.presence.put(7, replace(state, block=block, cursor=1, activity="typing"))
+        context.presence.put(7, replace(state, block=block, cursor=cursor, activity="typing"))
+        kernel.presences.flush()
+        clock.ms += 100
+    await kernel.close()  # as if it were killed: nobody has left
+    clock.ms += 60_000
+    kernel = await open_kernel()
+    bo = kernel.open_session(await kernel.principal("bo"), "test")
+    await kernel.call(bo, "block.create", {**new, "status": "done"})
+    context = await kernel.context()
+    state = PresenceState(bo.principal.id, "bo", "human", 3, bo.session)
+    context.presence.put(7, state)
+    kernel.presences.flush()
+    clock.ms += 100
+    context.presence.put(7, replace(state, session="of another connection"))
+    context.presence.remove(7)
+    kernel.presences.flush()
+    kernel.presences.is_on = False
+    context.presence.put(8, replace(state, block=shown))
+    await kernel.close()
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    kernel = await open_kernel()
+    context = await kernel.context()
+    lines = lines_of(await exported(kernel, context))
+    told = [line for line in lines if isinstance(line, ReplayPresence | ReplayChange)]
+    assert [
+        (one.at, one.activity, one.block, one.cursor) if isinstance(one, ReplayPresence) else one.at
+        for one in told
+    ] == [
+        0,
+        (0, "typing", shown, 1),
+        (100, "typing", shown, 2),
+        (300, "idle", None, None),
+        (400, "typing", shown, 3),
+        (60_500, None, None, None),
+        60_500,
+        (60_500, "idle", None, None),
+        (60_600, None, None, None),
+    ]
+    await kernel.close()
+    with sqlite3.connect(data / JOURNAL_FILE) as writer:  # as the version before has left it
+        writer.executescript(
+            f"DROP TABLE presences; PRAGMA user_version = {JOURNAL_SCHEMA.newest - 1};"
+        )
+    kernel = await open_kernel()
+    without = lines_of(await exported(kernel, await kernel.context()))
+    assert without == [one for one in lines if not isinstance(one, ReplayPresence)]

@@ -1,4 +1,4 @@
-"""The SSH host's connections to its kernel, which decides about everybody who comes."""
+"""A host's connections to its kernel, which decides about everybody who comes."""
 
 from __future__ import annotations
 
@@ -65,14 +65,13 @@ class KernelLink:
         answer = await self._calls.call("ssh.check", {"fingerprint": offered.fingerprint})
         return None if (refused := answer.get("refused")) is None else str(refused)
 
-    async def open(self, offered: OfferedKey) -> OpenedSession:
-        """Begin the session of a guest whose key has been verified.
+    async def open(self, **shown: str) -> OpenedSession:
+        """Begin the session of a guest, who has shown what `ssh.open` takes.
 
         Raises:
             AntiphonError: permission_denied, saying why; no_kernel.
         """
-        asked = {"host": self._host, "fingerprint": offered.fingerprint}
-        opened = await self._calls.call("ssh.open", asked)
+        opened = await self._calls.call("ssh.open", {"host": self._host, **shown})
         there = self._locate()
         address = KernelAddress(
             pid=0, kernel=there.kernel, sync=there.sync, http=there.http, token=opened["token"]

@@ -1,0 +1,56 @@
+"""Files of the hosts that let guests in, in their kernel's data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from antiphon_kernel.client.address import lock_holder
+
+HostKind = Literal["ssh", "web"]
+
+LOCK_FILE: Final = "{}.lock"
+ADDRESS_FILE: Final = "{}.json"
+PORT_FILE: Final = "{}.port"
+LOG_FILE: Final = "{}.log"
+GUESTS_FOLDER: Final = "{}-guests"
+"""Folder with one folder a guest, for what the guest's app keeps. In each, `{}` is the kind."""
+
+
+class HostAddress(BaseModel):
+    """Address of a running host."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    pid: int
+    bind: str
+    """Address of the interface that it listens on."""
+    port: int
+    fingerprint: str | None = None
+    """Fingerprint of the key of an SSH host."""
+    ask: bool = False
+    """Whether owners are asked about unknown keys."""
+    url: str | None = None
+    """Address of the page of a web host, as its guests reach it."""
+    until: int | None = None
+    """When it ends by itself, in milliseconds since the epoch."""
+
+
+def running_host(data: Path, kind: HostKind) -> HostAddress | None:
+    """Return the address of a host of a data folder; None if none runs."""
+    holder = lock_holder(data, LOCK_FILE.format(kind))
+    if holder is None:
+        return None
+    try:
+        stored = (data / ADDRESS_FILE.format(kind)).read_bytes()
+        address = HostAddress.model_validate_json(stored)
+    except (OSError, ValidationError):
+        return None
+    return address if address.pid == holder else None
+
+
+def is_loopback(bind: str) -> bool:
+    """Return whether only this machine reaches what listens there."""
+    return bind in ("localhost", "::1") or bind.startswith("127.")

@@ -1,0 +1,374 @@
+"""A session of a guest: a process on a terminal or on pipes, and a connection that it talks to."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import re
+import struct
+import termios
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from antiphon.hosts.guest_processes import GuestProcesses, GuestRequest
+from antiphon.hosts.kernel_link import KernelLink, OpenedSession
+from antiphon_kernel.types.errors import AntiphonError
+
+END_SECONDS: Final = 5.0
+"""How long a process has to end when its terminal is gone."""
+
+SESSIONS: Final = 64
+"""Sessions at a time."""
+
+TERMINAL: Final = "xterm-256color"
+"""Type of a terminal that gives none that can be one."""
+
+WRITE_BYTES: Final = 64 * 1024
+"""Bytes that wait for a client before its process is read no further."""
+
+_COLUMNS: Final = range(2, 1_001)
+_ROWS: Final = range(2, 501)
+_LANGUAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_COLOURS: Final = ("truecolor", "24bit")
+
+_RESTORE: Final = (
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1004l\x1b[?2004l"
+    "\x1b[?2026l\x1b[?2048l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[0m\r\n"
+)
+"""Puts a terminal in order that an app has left as it was."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class SessionContext:
+    """Everything that the sessions of one host share."""
+
+    link: KernelLink
+    processes: GuestProcesses
+    guests: Path
+    """Folder with one folder a guest."""
+    ask: bool
+    """Whether owners are asked about unknown keys."""
+    open: dict[str, GuestSession] = field(default_factory=dict)
+    """By the kernel's id of the session."""
+
+    def dismissed(self, session: str, reason: str) -> None:
+        one = self.open.get(session)
+        if one is not None:
+            one.dismiss(reason)
+
+
+class _ProcessPipe(asyncio.Protocol):
+    """Passes on what comes out of a process, or takes no more than there is room for in it."""
+
+    def __init__(
+        self,
+        session: GuestSession,
+        ended: Callable[[], None] = lambda: None,
+        *,
+        is_error: bool = False,
+    ) -> None:
+        """`ended` is called once, when nothing more will come."""
+        self._session = session
+        self._is_error = is_error
+        self._ended = ended
+
+    def data_received(self, data: bytes) -> None:
+        self._session.write(data, is_error=self._is_error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended()
+
+    def pause_writing(self) -> None:
+        self._session.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._session.resume_reading()
+
+
+class RefusedError(Exception):
+    """The session comes to nothing; the message is for the guest."""
+
+
+class GuestSession(ABC):
+    """Begins with the client's wishes, goes on with a process, and ends with either side.
+
+    How its connection is read and written, those say who derive from it.
+    """
+
+    def __init__(self, context: SessionContext) -> None:
+        self.context = context
+        self.terminal: str | None = None
+        """Type of the terminal; None: it has pipes."""
+        self.environment: Mapping[bytes, bytes] = {}
+        """Variables, as the client says."""
+        self.is_lost = False
+        """Whether nobody reads any more what is written."""
+        self._size = (80, 24)
+        self._running: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        """How the process has ended."""
+        self._drained = asyncio.Event()
+        self._readers: list[asyncio.ReadTransport] = []
+        self._open_outputs = 0
+        """Streams of the process of which more may come."""
+        self._writer: asyncio.WriteTransport | None = None
+        self._early: list[bytes] = []
+        """Input that came before there was a process."""
+        self._input_ended = False
+        self._pid = 0
+        self._reason: str | None = None
+        self._is_waiting = True
+        """The kernel has opened nothing yet, so that nothing is left open by a cancellation."""
+
+    # The connection
+
+    def arguments(self) -> tuple[str, ...] | None:
+        """Return the command that the client wants, None for the app; raise RefusedError."""
+        return None
+
+    @abstractmethod
+    async def admit(self) -> OpenedSession:
+        """Open the session as soon as it may be; raise RefusedError if it never may."""
+
+    @abstractmethod
+    def write(self, data: bytes, *, is_error: bool = False) -> None:
+        """Send what the process has written; nothing if the connection has been closed."""
+
+    @abstractmethod
+    def pause_reading(self) -> None:
+        """Take no more from the client: the process has not read what came."""
+
+    @abstractmethod
+    def resume_reading(self) -> None: ...
+
+    @abstractmethod
+    def say(self, text: str) -> None:
+        """Say a sentence to the guest, if they can be reached."""
+
+    @abstractmethod
+    def close(self, code: int) -> None:
+        """End the connection; the process has ended with this code."""
+
+    # What comes from it
+
+    def begin(self) -> None:
+        """Begin, with what the client has said of itself up to now."""
+        self._running = asyncio.create_task(self._run(), name="session of a guest")
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal the size that the client says, as far as a terminal can have it."""
+        self._size = (
+            min(max(columns or 80, _COLUMNS[0]), _COLUMNS[-1]),
+            min(max(rows or 24, _ROWS[0]), _ROWS[-1]),
+        )
+        self._set_size()
+
+    def take_input(self, data: bytes) -> None:
+        """Take what the guest types."""
+        if self._writer is not None:
+            if not self._writer.is_closing():  # else nobody reads it any more
+                self._writer.write(data)
+        elif sum(map(len, self._early)) < WRITE_BYTES:
+            self._early.append(data)
+
+    def end_input(self) -> None:
+        """Note that nothing more will be typed."""
+        self._input_ended = True
+        if self._writer is not None and self.terminal is None:
+            self._writer.write_eof()
+
+    def pause_writing(self) -> None:
+        """Read no more from the process: the client has not taken what came."""
+        for reader in self._readers:
+            reader.pause_reading()
+
+    def resume_writing(self) -> None:
+        for reader in self._readers:
+            reader.resume_reading()
+
+    # Its end
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that the client has gone."""
+        self.is_lost = True
+        self._hang_up()
+        if self._running is not None and self._is_waiting:
+            self._running.cancel()
+
+    def dismiss(self, reason: str) -> None:
+        """End it, saying why."""
+        self._reason = reason
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        """Take the terminal or the pipes from the process, and its life if it goes on."""
+        for reader in self._readers:
+            reader.close()
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.abort()
+        self._drained.set()
+        if self._pid and not self._ended.done():
+            loop = asyncio.get_running_loop()
+            loop.call_later(END_SECONDS, self._kill, self._pid)
+
+    def _kill(self, pid: int) -> None:
+        if not self._ended.done():
+            self._killing = asyncio.create_task(self.context.processes.kill(pid))
+
+    # The session
+
+    async def open(self, **shown: str) -> OpenedSession:
+        """Open the session at the kernel, for what the guest has shown."""
+        if len(self.context.open) >= SESSIONS:
+            raise RefusedError("Too many sessions are open: come back later.")
+        self._is_waiting = False
+        return await self.context.link.open(**shown)
+
+    async def _run(self) -> None:
+        opened: OpenedSession | None = None
+        code = 1
+        try:
+            arguments = self.arguments()
+            opened = await self.admit()
+            self.context.open[opened.session] = self
+            if not self.is_lost:
+                await self._start(opened, arguments)
+                code = await self._ended
+                if code >= 0 and self._reason is None:
+                    await self._drained.wait()
+        except (RefusedError, OSError) as error:
+            self.say(str(error))
+        except AntiphonError as error:
+            self.say(error.message)
+        finally:
+            self._hang_up()
+            if opened is not None:
+                self.context.open.pop(opened.session, None)
+                await self.context.link.end(opened.session)
+            self._finish(code)
+
+    async def _start(self, opened: OpenedSession, arguments: tuple[str, ...] | None) -> None:
+        guest = GuestRequest(
+            address=opened.address,
+            project=self.context.link.project,
+            folder=str(self.context.guests / opened.username),
+            environment=self._variables(opened.username),
+            has_terminal=self.terminal is not None,
+            command=arguments,
+        )
+        theirs: list[int] = []
+        ours: list[int] = []
+        try:
+            if self.terminal is not None:
+                ours_and_theirs = [os.openpty()]
+            else:
+                ours_and_theirs = [os.pipe()[::-1], os.pipe(), os.pipe()]
+            for mine, other in ours_and_theirs:
+                ours.append(mine)
+                theirs.append(other)
+            if self.terminal is not None:
+                _set_size(ours[0], self._size)
+            self._pid = await self.context.processes.start(guest, theirs, self._process_ended)
+        except OSError as error:
+            _close_all(ours)
+            raise RefusedError(f"The session cannot begin: {error}.") from error
+        finally:
+            _close_all(theirs)
+        await self._connect(ours)
+        if self.is_lost or self._reason is not None:
+            self._hang_up()
+
+    async def _connect(self, files: list[int]) -> None:
+        if self.terminal is not None:
+            files = [os.dup(files[0]), files[0]]
+        loop = asyncio.get_running_loop()
+        self._open_outputs = len(files) - 1
+        for number, file in enumerate(files[1:]):
+            output = partial(_ProcessPipe, self, self._output_ended, is_error=number > 0)
+            reader, _ = await loop.connect_read_pipe(output, os.fdopen(file, "rb", 0))
+            self._readers.append(reader)
+        source = partial(_ProcessPipe, self)
+        writer, _ = await loop.connect_write_pipe(source, os.fdopen(files[0], "wb", 0))
+        self._writer = writer
+        for data in self._early:
+            writer.write(data)
+        self._early.clear()
+        if self._input_ended and self.terminal is None:
+            writer.write_eof()
+        self._set_size()
+
+    def _output_ended(self) -> None:
+        self._open_outputs -= 1
+        if not self._open_outputs:
+            self._drained.set()
+
+    def _process_ended(self, code: int) -> None:
+        if not self._ended.done():
+            self._ended.set_result(code)
+
+    def _variables(self, username: str) -> dict[str, str]:
+        """Return the environment of the process: nothing of this machine's user is in it."""
+        folder = self.context.guests / username
+        language = self.environment.get(b"LANG", b"").decode("ascii", "replace")
+        colours = self.environment.get(b"COLORTERM", b"").decode("ascii", "replace")
+        variables = {
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "TMPDIR": str(folder),
+            "LC_ALL": "C.UTF-8",
+            "USER": username,
+            "SSH_CONNECTION": "1",
+        }
+        if self.terminal is not None:
+            variables["TERM"] = self.terminal
+        if _LANGUAGE.fullmatch(language):
+            variables["LANG"] = language
+        if colours in _COLOURS:
+            variables["COLORTERM"] = colours
+        if "TZ" in os.environ:
+            variables["TZ"] = os.environ["TZ"]
+        return variables
+
+    def _set_size(self) -> None:
+        writer = self._writer
+        if self.terminal is not None and writer is not None and not writer.is_closing():
+            _set_size(writer.get_extra_info("pipe").fileno(), self._size)
+
+    def _finish(self, code: int) -> None:
+        if self.is_lost:
+            return
+        if self.terminal is not None and self._pid and (code < 0 or self._reason is not None):
+            self.write(_RESTORE.encode())
+        if self._reason is not None:
+            self.say(self._reason)
+        elif code < 0 and self._pid:
+            self.say("The session has been ended by a failure; what was written is kept.")
+        self.close(code if 0 <= code < 256 and self._reason is None else 1)
+
+
+def _set_size(terminal: int, size: tuple[int, int]) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+
+def _close_all(files: list[int]) -> None:
+    """Close files that may be closed already."""
+    for file in files:
+        with suppress(OSError):
+            os.close(file)

@@ -1,0 +1,233 @@
+"""A project that is shared in a browser: the real page and its terminal in Debian's Chromium."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyte
+import pytest
+
+from tests.e2e.sharing import RelayThread, SharedProject
+from tests.e2e.terminal import UNKNOWN, shows_words
+from tests.recordings import numbered_recording
+from tests.waiting import wait_until
+
+pytest.importorskip("textual_serve", reason="textual-serve is not installed: pip install .[web]")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+CHROMIUM = Path("/usr/bin/chromium")
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM.exists(), reason="Chromium is not installed (apt-get install chromium)"
+)
+
+
+class WebProject(SharedProject):
+    """A project in which a model writes a word each 0.4 s for longer than the tests take."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        path = self.home / "aria.jsonl"
+        recorded = numbered_recording(path, model="aria", words=3_000, pause_ms=400)
+        owner = self.terminal("demo", "--play", str(recorded.path), "--data", str(self.data))
+        owner.wait_for(shows_words)
+        self.expiring = self.link("--expires", "1m")
+        self.expires = time.time() + 60
+
+    def tool(self, tool: str, **params: Any) -> dict[str, Any]:
+        """Call a tool as the owner, in another thread: this one has Playwright's event loop."""
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(super().tool, tool, **params).result()
+
+    def link(self, *options: str) -> str:
+        """Return a new link."""
+        return str(self.share("--web", "--data", str(self.data), *options)["link"])
+
+    def guests(self) -> list[str]:
+        """Return the names of those who are here in a browser."""
+        members = self.tool("kernel.members")["members"]
+        return [one["username"] for one in members if self.sessions(one["username"], "web")]
+
+    def content(self, **where: str) -> str:
+        """Return the content of the last block of some kind."""
+        (*_, block) = self.tool("block.list", kind="text", **where)["blocks"] or [{}]
+        if not block:
+            return ""
+        return str(self.tool("block.read", block_id=block["block_id"])["content"])
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
+    one = WebProject(tmp_path_factory.mktemp("web"))
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM))
+        yield chromium
+        chromium.close()
+
+
+class Visitor:
+    """Somebody's browser with the page, and a screen that shows what its terminal is sent."""
+
+    def __init__(self, browser: Any, link: str) -> None:
+        self.context = browser.new_context(viewport={"width": 1_000, "height": 600})
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page = self.context.new_page()
+        self.asked_for: list[str] = []
+        self.screen = pyte.Screen(80, 24)
+        self.page.on("request", lambda one: self.asked_for.append(one.url))
+        self.page.on("websocket", self._begun)
+        self.page.goto(link)
+
+    def __enter__(self) -> Visitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+    def _begun(self, socket: Any) -> None:
+        screen = self.screen = pyte.Screen(80, 24)
+        stream = pyte.ByteStream(screen)
+
+        def received(data: str | bytes) -> None:
+            if isinstance(data, bytes):
+                stream.feed(UNKNOWN.sub(b"", data))
+
+        def sent(data: str | bytes) -> None:
+            kind, *values = json.loads(data)
+            if kind == "resize":
+                screen.resize(values[0]["height"], values[0]["width"])
+
+        socket.on("framereceived", received)
+        socket.on("framesent", sent)
+
+    @property
+    def text(self) -> str:
+        self.page.wait_for_timeout(20)  # what happens in the browser is told meanwhile
+        return "\n".join(self.screen.display)
+
+    def wait_for(self, words: str) -> None:
+        wait_until(lambda: words in self.text, f"{words!r} on the screen")
+
+    def wait_for_words(self, *, after: str = "") -> str:
+        """Return the last word of the model, once that is another one."""
+
+        def last() -> str:
+            found = re.findall(r"word\d{4}", self.text)
+            return found[-1] if found and found[-1] != after else ""
+
+        return wait_until(last, "the model's words")
+
+    def wait_for_notice(self, words: str) -> None:
+        """Wait until the page says something above its terminal; without words, nothing."""
+
+        def says() -> bool:
+            self.page.wait_for_timeout(20)
+            is_there = bool(self.page.is_visible("#notice"))
+            return is_there and words in self.page.inner_text("#notice") if words else not is_there
+
+        wait_until(says, f"{words!r} above the terminal")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+
+def test_editor_reads_along_types_pastes_copies_and_resizes(
+    project: WebProject, browser: Any
+) -> None:
+    with Visitor(browser, project.link("--role", "editor")) as guest:
+        first = guest.wait_for_words()
+        guest.wait_for_words(after=first)
+        assert "#" not in guest.page.url
+        origin = guest.page.url.rstrip("/")
+        assert len(guest.asked_for) > 4
+        assert all(one.startswith(f"{origin}/") for one in guest.asked_for)
+        assert "antiphon" in guest.page.title()
+        guest.press("ArrowUp")
+        guest.wait_for("NAVIGATE")
+        guest.press("Enter")
+        guest.wait_for("EDIT")
+        guest.page.keyboard.type("zebraquilt")
+        wait_until(lambda: "zebraquilt" in project.content(role="model"), "what was typed")
+        guest.page.set_viewport_size({"width": 700, "height": 400})
+        wait_until(lambda: "EDIT" in guest.text and guest.screen.columns < 80, "the new size")
+        guest.press("Escape")
+        guest.wait_for("NAVIGATE")
+        guest.press("y")
+        copied = "navigator.clipboard.readText()"
+        wait_until(lambda: "zebraquilt" in guest.page.evaluate(copied), "what was copied")
+        guest.page.mouse.click(300, 368)  # the row above the last one
+        guest.wait_for("WRITE")
+        pasted = "\n".join(f"line {number} with ü€👩" for number in range(600))
+        assert len(pasted) > 10_000
+        guest.page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
+        guest.press("Control+v")
+        wait_until(lambda: project.content(role="user") == pasted, "what was pasted")
+
+
+def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: Any) -> None:
+    link = project.link()
+    relay = RelayThread(project.port)
+    with Visitor(browser, link.replace(f":{project.port}/", f":{relay.port}/")) as guest:
+        seen = guest.wait_for_words()
+        assert "viewer" in guest.text
+        here = project.guests()
+        relay.stop()
+        began = time.monotonic()
+        guest.wait_for_notice("The connection is gone. Trying again")
+        guest.page.wait_for_timeout(max(0, 10_000 - 1_000 * (time.monotonic() - began)))
+        relay.go_on()
+        guest.wait_for_notice("")
+        guest.wait_for_words(after=seen)
+        assert project.guests() == here
+    relay.close()
+
+
+def test_whoever_is_kicked_or_refused_is_told_why(project: WebProject, browser: Any) -> None:
+    once = project.link("--uses", "1", "--name", "bo")
+    with Visitor(browser, once) as bo:
+        bo.wait_for_words()
+        late = Visitor(browser, once)
+        late.wait_for_notice("The invitation, for 1, is used up")
+        project.share("--kick", "bo", "--reason", "time to go", "--data", str(project.data))
+        bo.wait_for_notice("kicked bo: time to go.")
+        wait_until(lambda: not project.sessions("bo", "web"), "the end of the session")
+    wrong = f"{once.partition('#')[0]}#wrong"
+    with Visitor(browser, wrong) as stranger:
+        stranger.wait_for_notice("The token is not one of this kernel's")
+    revoked = project.share("--web", "--data", str(project.data))
+    with Visitor(browser, revoked["link"]) as guest:
+        guest.wait_for_words()
+        project.tool("kernel.revoke", invitation=revoked["invitation"])
+        guest.wait_for_notice("revoked the invitation.")
+        guest.page.click("#again")
+        guest.wait_for_notice("The invitation was revoked at")
+    wait_until(lambda: time.time() > project.expires, "the end of the minute")
+    with Visitor(browser, project.expiring) as guest:
+        guest.wait_for_notice("The invitation expired at")
+
+
+def test_page_of_another_origin_gets_no_connection(project: WebProject, browser: Any) -> None:
+    port = project.link().partition("#")[0].rstrip("/").rpartition(":")[2]
+    context = browser.new_context()
+    page = context.new_page()
+    page.route("http://elsewhere.example/", lambda route: route.fulfill(body="A page."))
+    page.goto("http://elsewhere.example/")
+    connect = """url => new Promise(answer => {
+        const socket = new WebSocket(url);
+        socket.onopen = () => answer("open");
+        socket.onerror = () => answer("refused");
+    })"""
+    assert page.evaluate(connect, f"ws://127.0.0.1:{port}/session") == "refused"
+    context.close()
