@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from antiphon.replay.replay import ReplayBlock, edited_block
+from antiphon.replay.replay import Replay, ReplayState
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.replay import (
-    CreatedBlock,
-    ReplayChange,
-    ReplayLine,
-    ReplayPrincipal,
-    SplicedText,
-)
+from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, SplicedText
 
 LETTER_MS: Final = 90
 """From one key of a person to the next."""
@@ -25,7 +18,6 @@ _ENTER_MS: Final = 400
 """From the last letter of a message to the key that sends it."""
 
 _COALESCED_MS: Final = 50
-_LONGEST_PAUSE_MS: Final = 3_000
 _OF_MODELS: Final = (BlockKind.TEXT, BlockKind.THINKING, BlockKind.TOOL_CALL)
 
 
@@ -71,22 +63,17 @@ class _Part:
         self.add(max(at, self.ended + _ENTER_MS), type="keys", keys=["enter"])
 
 
-def recording_of(lines: Iterable[ReplayLine]) -> str:
+def recording_of(replay: Replay) -> str:
     """Return the recording: models' turns, and people's messages as one person's keys."""
-    people: dict[str, ReplayPrincipal] = {}
-    blocks: dict[str, ReplayBlock] = {}
     parts: dict[object, _Part] = {}
-    at = before = 0
-    for line in lines:
-        if isinstance(line, ReplayPrincipal):
-            people[line.id] = line
-        if not isinstance(line, ReplayChange):
-            continue
-        at, before = at + min(line.at - before, _LONGEST_PAUSE_MS), line.at
-        for edit in line.edits:
-            old = blocks.get(edit.block)
-            block = blocks[edit.block] = edited_block(old, edit)
-            header, author = block.header, people[block.header.author]
+    state = ReplayState()
+    for at, line in replay.steps:
+        edits = line.edits if isinstance(line, ReplayChange) else ()
+        old = {edit.block: state.blocks.get(edit.block) for edit in edits}
+        replay.carry_out(line, state)
+        for edit in edits:
+            header, text = state.blocks[edit.block]
+            author, before = replay.people[header.author], old[edit.block]
             if author.kind in ANSWERING_KINDS and header.kind in _OF_MODELS:
                 new = _Part({"model": author.username}, at)
                 turn = parts.setdefault((author.id, header.parent), new)
@@ -99,12 +86,12 @@ def recording_of(lines: Iterable[ReplayLine]) -> str:
                     is_streamed = header.status == Status.RUNNING
                     turn.stream(at, header, edit.inserted if is_streamed else "")
             elif author.kind == PrincipalKind.HUMAN and (
-                old is None or old.header.status != header.status
+                before is None or before.header.status != header.status
             ):
                 is_call = header.kind == BlockKind.TOOL_CALL and header.status == Status.RUNNING
                 sent = (header.kind, header.role, header.status)
                 if is_call or sent == (BlockKind.TEXT, Role.USER, Status.DONE):
                     person = parts.setdefault(None, _Part({"person": True}))
-                    person.send(at, f"!{block.text}" if is_call else block.text)
+                    person.send(at, f"!{text}" if is_call else text)
     written = (one for part in parts.values() if part.events for one in (part.header, *part.events))
     return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in written)

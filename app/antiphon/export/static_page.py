@@ -19,7 +19,7 @@ from antiphon.render.display import SourceLines
 from antiphon.render.links import link_style
 from antiphon.render.markdown_blocks import AT, DEEPEST
 from antiphon.render.markdown_tokens import parse
-from antiphon.replay.replay import ReplayBlock, edited_block
+from antiphon.replay.replay import Replay, ReplayBlock
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.text.sanitize import sanitize
@@ -28,9 +28,8 @@ from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.quoting import count_of
 from antiphon_kernel.types.records import COLOUR_SLOTS
 from antiphon_kernel.types.replay import (
+    CreatedBlock,
     ReplayChange,
-    ReplayHeader,
-    ReplayLine,
     ReplayPrincipal,
     SplicedText,
 )
@@ -67,25 +66,18 @@ _PLACES: Final = "places"
 """Key in a token's `meta`: where its characters stand in the text of the block."""
 
 
-def static_page(lines: Iterable[ReplayLine]) -> str:
+def static_page(replay: Replay) -> str:
     """Return the page, as HTML without a script."""
-    label = ""
-    people: dict[str, ReplayPrincipal] = {}
-    blocks: dict[str, ReplayBlock] = {}
     authors: dict[str, list[str]] = {}
-    for line in lines:
-        if isinstance(line, ReplayHeader):
-            label = _escaped(line.label)
-        elif isinstance(line, ReplayPrincipal):
-            people[line.id] = line
-        elif isinstance(line, ReplayChange):
-            for edit in line.edits:
-                block = blocks[edit.block] = edited_block(blocks.get(edit.block), edit)
-                by = authors.setdefault(edit.block, [line.by] * len(block.text))
-                if isinstance(edit, SplicedText):
-                    end = edit.offset + edit.deleted
-                    by[edit.offset : end] = [line.by] * len(edit.inserted)
-    shown = [one for one in blocks.values() if not is_cut_out(one.header)]
+    for step in replay.steps:
+        for edit in step.line.edits if isinstance(step.line, ReplayChange) else ():
+            if isinstance(edit, CreatedBlock):
+                authors[edit.block] = [step.line.by] * len(edit.text)
+            elif isinstance(edit, SplicedText):
+                end = edit.offset + edit.deleted
+                authors[edit.block][edit.offset : end] = [step.line.by] * len(edit.inserted)
+    people, label = replay.people, _escaped(replay.label)
+    shown = [one for one in replay.last.blocks.values() if not is_cut_out(one.header)]
     shown.sort(key=lambda one: (one.header.order, one.header.id))
     articles = ""
     for author, group in groupby(shown, key=lambda one: one.header.author):
