@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, get_args
 
 import pytest
@@ -29,6 +30,15 @@ from tests.kernel.reference.pages import (
 )
 
 ROOT = DOCS.parent
+
+
+@cache
+def source_trees() -> dict[str, ast.Module]:
+    """Return the syntax trees of all modules, by the names of their files."""
+    files = (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in files}
+
+
 RUN_MAKE_DOCS = "it is not what the registry says now: run make docs"
 
 
@@ -59,13 +69,13 @@ def test_the_limits_page_says_what_each_limit_is_of() -> None:
 
 def test_every_too_large_error_names_a_limit_of_the_page() -> None:
     names: list[str] = []
-    for path in (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, tree in source_trees().items():
+        for node in ast.walk(tree):
             if not isinstance(node, ast.Call):
                 continue
             if any(ast.unparse(one) == "ErrorCode.TOO_LARGE" for one in node.args[:1]):
                 given = {one.arg: one.value for one in node.keywords}
-                assert "limit_name" in given, f"{path.name}:{node.lineno}"
+                assert "limit_name" in given, f"{path}:{node.lineno}"
                 named: ast.expr = given["limit_name"]
             elif ast.unparse(node.func) == "check_limit":
                 named = node.args[2]
@@ -78,16 +88,13 @@ def test_every_too_large_error_names_a_limit_of_the_page() -> None:
 
 def test_every_field_of_the_errors_page_is_sent() -> None:
     """The fields that a helper adds to errors of any code are named by a keyword of its own."""
-    trees = [
-        ast.parse(path.read_text("utf-8"))
-        for path in (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py"))
-    ]
+    trees = source_trees().values()
     by_code = {pair for tree in trees for pair in fields_given(tree)}
     keywords = {
         keyword.arg
         for tree in trees
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and not any(fields_given(node))
+        if isinstance(node, ast.Call) and code_of(node) is None
         for keyword in node.keywords
     }
     literals = {
@@ -113,9 +120,9 @@ def test_every_error_has_a_meaning() -> None:
 
 def test_every_machine_field_of_an_error_is_in_the_catalogue() -> None:
     unknown = [
-        f"{path.name}: {code} carries {field}"
-        for path in (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py"))
-        for code, field in fields_given(ast.parse(path.read_text("utf-8")))
+        f"{path}: {code} carries {field}"
+        for path, tree in source_trees().items()
+        for code, field in fields_given(tree)
         if field not in CATALOGUE[code].fields
     ]
     assert unknown == []
@@ -124,14 +131,18 @@ def test_every_machine_field_of_an_error_is_in_the_catalogue() -> None:
 def fields_given(tree: ast.AST) -> Iterator[tuple[ErrorCode, str]]:
     """The keywords of `AntiphonError(ErrorCode.X, …, field=…)` and `invalid_params(…, field=…)`."""
     for node in ast.walk(tree):
-        match node:
-            case ast.Call(ast.Name("AntiphonError"), [ast.Attribute(attr=name), *_]):
-                code = ErrorCode[name]
-            case ast.Call(ast.Name("invalid_params")):
-                code = ErrorCode.INVALID_PARAMS
-            case _:
-                continue
-        yield from ((code, one.arg) for one in node.keywords if one.arg is not None)
+        if isinstance(node, ast.Call) and (code := code_of(node)) is not None:
+            yield from ((code, one.arg) for one in node.keywords if one.arg is not None)
+
+
+def code_of(call: ast.Call) -> ErrorCode | None:
+    """Return the code of the error that a call makes; None if it makes none."""
+    match call:
+        case ast.Call(ast.Name("AntiphonError"), [ast.Attribute(attr=name), *_]):
+            return ErrorCode[name]
+        case ast.Call(ast.Name("invalid_params")):
+            return ErrorCode.INVALID_PARAMS
+    return None
 
 
 @pytest.mark.parametrize("name", ALL_TOOLS.names)
