@@ -297,7 +297,7 @@ def test_demo_plays_a_persons_keys_without_a_terminal_into_a_cast(
         '{"at_ms": 0, "type": "type", "text": "@bela sing,\\nnow"}\n'
         '{"at_ms": 0, "type": "keys", "keys": ["enter"]}\n'
         '{"at_ms": 0, "type": "see", "text": "la la"}\n'
-        '{"at_ms": 0, "type": "type", "text": "Encore"}\n'
+        '{"at_ms": 0, "type": "type", "text": "Encore 😀"}\n'
         '{"model": "aria"}\n{"at_ms": 0, "type": "text", "text": "I was not asked."}\n'
         '{"model": "bela"}\n{"at_ms": 500, "type": "text", "text": "la la"}\n'
     )
@@ -315,6 +315,6 @@ def test_demo_plays_a_persons_keys_without_a_terminal_into_a_cast(
     shown = [line.strip(" │┃") for line in screen.display]
     seen = ("@bela sing,", "now", "la la")
     assert [one for one in shown if one in seen] == list(seen)
-    assert any("Encore" in line for line in shown)
+    assert any("Encore 😀" in line for line in shown)
     assert not any("I was not asked" in line for line in shown)
-    assert "Encore" in svg.read_text()
+    assert "Encore 😀" in svg.read_text()
