@@ -1,4 +1,4 @@
-"""What is made of a replay's lines alone: the page to be read, and the recording."""
+"""Formats of a replay that need no app: the page to be read, and the recording."""
 
 from __future__ import annotations
 
