@@ -72,7 +72,8 @@ def static_page(replay: Replay) -> str:
     for step in replay.steps:
         for edit in step.line.edits if isinstance(step.line, ReplayChange) else ():
             if isinstance(edit, CreatedBlock):
-                authors[edit.block] = [step.line.by] * len(edit.text)
+                # Of a copy, who has copied it is somebody else.
+                authors[edit.block] = [edit.header["author"]] * len(edit.text)
             elif isinstance(edit, SplicedText):
                 end = edit.offset + edit.deleted
                 authors[edit.block][edit.offset : end] = [step.line.by] * len(edit.inserted)
@@ -162,7 +163,7 @@ class _BlockRenderer(RendererHTML):
             if token.map is not None:
                 at = max(at, starts[token.map[0]])
             if token.type in ("fence", "code_block"):
-                at = self.source.find("\n", at) if token.type == "fence" else at
+                at = max(at, self.source.find("\n", at)) if token.type == "fence" else at
                 token.meta[_PLACES] = find(token.content)
             elif token.type == "inline":
                 places = find(token.content)
