@@ -311,7 +311,8 @@ class Journal(JournalReader):
         """One transaction for all of them; the error if it did not happen."""
         if self._broken is not None:
             return self._broken
-        count, presences = len(self._new_sessions), list(self._new_presences)
+        count, presences = len(self._new_sessions), self._new_presences
+        self._new_presences = []  # those that cannot be written are lost
         sessions = {one.id: one for one in self._new_sessions}
         sessions |= {one.session.id: one.session for one in group}
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
@@ -325,7 +326,6 @@ class Journal(JournalReader):
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
         del self._new_sessions[:count]
-        del self._new_presences[: len(presences)]
         self._recorded.update(dict.fromkeys(one.id for one in unknown))
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]

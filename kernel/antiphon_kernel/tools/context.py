@@ -450,9 +450,10 @@ async def export(call: Call, params: ContextExportParams) -> ContextExportResult
     """Give the whole content of a context, each block as it is at one moment.
 
     As messages, what models do not read is left out: drafts, excluded blocks, what is still being
-    written. A summary is left out too, and what it stands for is there. A large context is exported
-    with `antiphon export`, or with `GET /export?context=&format=` at the address of the kernel's
-    HTTP endpoint: they stream.
+    written. A summary is left out too, and what it stands for is there. A replay has nothing of
+    blocks that are excluded at its end, or of drafts that are not sent, not even what they said
+    before. A large context is exported with `antiphon export`, or with
+    `GET /export?context=&format=` at the address of the kernel's HTTP endpoint: they stream.
     """
     context = await call.context(params.context)
     version, limit = context.seq, call.kernel.limits.export_code_points

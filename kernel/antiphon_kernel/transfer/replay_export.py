@@ -12,7 +12,6 @@ from array import array
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from math import inf
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
@@ -21,6 +20,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
 from antiphon_kernel.text.search import compile_pattern, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
@@ -33,6 +33,7 @@ from antiphon_kernel.types.block_metadata import (
     FILE_REFERENCE,
     SUMMARY_TYPE,
 )
+from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Activity, BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import read_json
@@ -79,7 +80,7 @@ async def replay_lines(
     """Yield how a context came to be, up to now, as lines of JSON.
 
     Left out are blocks that are excluded now, or ephemeral, drafts that have not been sent, results
-    of calls that are left out, and files attached to messages that are.
+    of calls that are left out, and what is attached to a message or came with a drift that is.
 
     Args:
         redact: regular expressions; what matches one within a line is █ from its first moment on.
@@ -87,7 +88,7 @@ async def replay_lines(
     Raises:
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
-    redaction = _Redaction(redact, kernel.limits.regex_line_seconds)
+    redaction = _Redaction(redact, kernel.limits)
     upto, label = context.seq, redaction.hide(context.label)
     left_out = await _left_out(context.document)
     await context.wait_persisted()
@@ -98,12 +99,14 @@ async def replay_lines(
     system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
     kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
     follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
-    writer, lines = _LineWriter(kernel, context, redaction, kernels), list[str]()
+    writer, started = _LineWriter(kernel, context, redaction, kernels), context.row.created
+    about = ReplayHeader(context_id=context.id, label=label, started=started)
+    lines = [write_replay_line(about)]
     async for op, edits in follower.steps(upto):
         if op.seq % _OPS_READ == 1:
             last = min(op.seq + _OPS_READ - 1, upto)
             presences.extend(await kernel.journal.presences(context.row, op.seq, last))
-        lines += writer.begin(op.time, label) if op.seq == 1 else writer.go_to(op.time)
+        lines += writer.go_to(op.time)
         if edits:
             lines += writer.change(op, redaction.apply(edits) if redact else edits)
         while presences and presences[0][0].seq == op.seq:
@@ -113,8 +116,8 @@ async def replay_lines(
         if len(lines) >= _LINES_TOGETHER:
             yield "".join(lines)
             lines.clear()
-    lines += [*writer.go_to(inf), write_replay_line(ReplayEnd(changes=writer.changes))]
-    yield "".join(lines)
+    lines += writer.go_to(kernel.clock.now_ms())
+    yield "".join([*lines, write_replay_line(ReplayEnd(changes=writer.changes))])
 
 
 class _LineWriter:
@@ -128,28 +131,20 @@ class _LineWriter:
         self._context = context
         self._redaction = redaction
         self._kernel_starts = kernel_starts
-        self._started = self._at = 0
+        self._started, self._at = context.row.created, 0
         self._named: set[str] = set()
         self._present: dict[str, ReplayPresence] = {}
         """The last line of each session that is there."""
 
-    def begin(self, time: int, label: str) -> list[str]:
-        self._started = time
-        about = ReplayHeader(context_id=self._context.id, label=label, started=time)
-        return [write_replay_line(about)]
-
-    def go_to(self, time: float) -> list[str]:
+    def go_to(self, time: int) -> Iterator[str]:
         """Go on to a time; whoever was there when a kernel was killed has left with the next."""
-        lines: list[str] = []
         while self._kernel_starts and self._kernel_starts[0] <= time:
             self._at = max(self._at, self._kernel_starts.pop(0) - self._started)
-            for one in self._present.values():
-                gone = ReplayPresence(at=self._at, session=one.session, by=one.by, activity=None)
-                lines.append(write_replay_line(gone))
-            self._present.clear()
-        if time < inf:
-            self._at = max(self._at, int(time) - self._started)
-        return lines
+            while self._present:
+                session, one = self._present.popitem()
+                gone = ReplayPresence(at=self._at, session=session, by=one.by, activity=None)
+                yield write_replay_line(gone)
+        self._at = max(self._at, time - self._started)
 
     def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
         self.changes += 1
@@ -164,24 +159,24 @@ class _LineWriter:
         Args:
             text: of the block; None if it is left out, or not there yet.
         """
-        is_idle = row.activity is not None and row.block is not None and text is None
-        activity = Activity.IDLE if is_idle else row.activity
-        now = ReplayPresence(at=0, session=row.session, by=principal, activity=activity)
+        now = ReplayPresence(at=0, session=row.session, by=principal, activity=row.activity)
         if text is not None:
             cursor, anchor = (None if at is None else min(at, len(text)) for at in row[-2:])
             where = {"block": row.block, "cursor": cursor, "anchor": anchor}
             now = now.model_copy(update=where)
+        elif row.block is not None:
+            now = now.model_copy(update={"activity": Activity.IDLE})
         before = self._present.pop(row.session, None)
-        if activity is not None:
+        if row.activity is not None:
             self._present[row.session] = now
-        if now == before or (activity is None and before is None):
+        if now == before or (row.activity is None and before is None):
             return []
         line = now.model_copy(update={"at": self._at})
         return [*self._name([principal]), write_replay_line(line)]
 
     def _name(self, principals: Iterable[str]) -> Iterator[str]:
         """Lines of those who have not been named."""
-        for one in dict.fromkeys(principals):
+        for one in principals:
             if one not in self._named:
                 self._named.add(one)
                 member = self._context.document.member(one)
@@ -214,7 +209,8 @@ async def _left_out(document: Document) -> Mapping[str, bool]:
         above = one.parent
         if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
             above = calls.get(one.tool_call_id or "", above)
-        if one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) and above is not None:
+        is_part = one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(one.metadata)
+        if is_part and above is not None:
             belonging.append((one.id, above))
     size = -1
     while size < len(hidden):  # what is attached to a result comes after it
@@ -309,10 +305,10 @@ class _Redaction:
     Each character of a block has a number, in the order in which they came.
     """
 
-    def __init__(self, patterns: Sequence[str], line_seconds: float) -> None:
+    def __init__(self, patterns: Sequence[str], limits: Limits) -> None:
         with AntiphonError.with_details(field="redact"):
             self._patterns = [compile_pattern(one) for one in patterns]
-        self._line_seconds, self._left = line_seconds, _REGEX_SECONDS
+        self._limits, self._left = limits, _REGEX_SECONDS
         self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))
         """Of the characters of each text, as it is now."""
         self._matches = defaultdict[str, bytearray](bytearray)
@@ -379,22 +375,22 @@ class _Redaction:
     def _found(self, text: str) -> list[tuple[int, int]]:
         """Start and end of each match; each lies within one line."""
         found: list[tuple[int, int]] = []
-        begun, start = time.monotonic(), 0
+        begun, start, limits = time.monotonic(), 0, self._limits
         try:
             while self._patterns and start < len(text):
                 end = line_end(text, start)
                 for pattern in self._patterns:
-                    matches = pattern.finditer(text, start, end, timeout=self._line_seconds)
+                    matches = pattern.finditer(text, start, end, timeout=limits.regex_line_seconds)
                     found += [one.span() for one in matches]
                 start = end + 1
-                if time.monotonic() - begun > self._left:
+                if time.monotonic() - begun > min(self._left, limits.regex_seconds):
                     raise TimeoutError
         except (TimeoutError, MemoryError) as error:
             raise AntiphonError(
                 ErrorCode.REGEX_TIMEOUT,
-                f"A pattern of redact ran for more than {self._line_seconds:g} s on one line, or"
-                f" all of them for more than {_REGEX_SECONDS:g} s: avoid nested repeats such as"
-                " (a+)+.",
+                f"A pattern of redact ran for more than {limits.regex_line_seconds:g} s on a line,"
+                f" or all of them for more than {limits.regex_seconds:g} s on one text or"
+                f" {_REGEX_SECONDS:g} s in all: avoid nested repeats such as (a+)+.",
             ) from error
         self._left -= time.monotonic() - begun
         return found

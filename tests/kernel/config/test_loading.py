@@ -52,6 +52,7 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         default_model = "big"
         budget = 20000
         max_rounds = 7
+        record_presence = false
         max_turn_dollars = 0.5
         [permissions]
         shell = "ask"
@@ -88,7 +89,13 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
     )
     assert config.model_permissions == {"big": rules}
     assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
-    context = ContextTable(default_model="big", budget=20000, max_rounds=7, max_turn_dollars=0.5)
+    context = ContextTable(
+        default_model="big",
+        budget=20000,
+        max_rounds=7,
+        max_turn_dollars=0.5,
+        record_presence=False,
+    )
     assert config.context == context
     assert config.files == FilesTable(
         autosave="off", checks={"py": ["ruff check", "mypy"]}, language_servers={"py": "pylsp"}

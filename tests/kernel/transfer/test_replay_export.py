@@ -100,6 +100,7 @@ def without(blocks: Blocks, hidden: set[str]) -> Blocks:
 async def test_replay_of_a_random_context_is_what_the_journal_says_at_every_version(
     kernel: Kernel, actors: list[Actor], seed: int
 ) -> None:
+    kernel.presences.is_on = False  # the journal is the same for two exports
     story = Story(kernel, await kernel.context(), actors, seed)
     await story.go_on(100)
     excluded, draft = story.texts[1], {"role": "user", "kind": "text", "content": "unsent"}
@@ -179,6 +180,7 @@ async def test_what_is_left_out_is_in_no_line(kernel: Kernel, amy: Actor, make: 
 async def test_what_is_redacted_is_in_no_line_from_its_first_character_on(
     kernel: Kernel, amy: Actor, aria: Actor, make: Make
 ) -> None:
+    kernel.presences.is_on = False
     prompt = await make("prompt", role="user", status="done")
     written = {"role": "model", "kind": "text", "content": "key: ", "parent_id": prompt}
     block = (await kernel.call(aria, "block.create", written))["block_id"]
