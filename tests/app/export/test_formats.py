@@ -91,8 +91,9 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     lines: list[bytes], own_home: Path
 ) -> None:
     replay, frames = await frames_of(lines)
-    # What is wrong in somebody's settings is a hint, at a moment that nobody knows.
-    (own_home / "config" / "antiphon" / "settings.toml").write_text("nothing = 1")
+    # Of what is wrong in it a hint would tell, at a moment that nobody knows.
+    settings = 'nothing = 1\ngutter = "wide"\n'
+    (own_home / "config" / "antiphon" / "settings.toml").write_text(settings)
     assert (await frames_of(lines))[1] == frames
     cast = write_cast(frames, SIZE, "a <run>", [(mark.at_ms, mark.title) for mark in replay.marks])
     made = {
@@ -199,7 +200,8 @@ async def test_page_plays_and_seeks_without_a_network(tmp_path: Path) -> None:
         await page.goto(page_file.as_uri())
         assert await page.title() == "a <run>"
         shown = page.locator(".ap-term")
-        for seconds, text in ((0.7, "</script>"), (0.1, "first"), (1.2, "third")):
+        await expect(shown).to_contain_text("</script>")  # a picture, before it plays
+        for seconds, text in ((1.2, "third"), (0.1, "first"), (0.7, "</script>")):
             await page.evaluate(f"player.seek({seconds})")
             await expect(shown).to_contain_text(text)
         await page.evaluate("player.seek(0)")
