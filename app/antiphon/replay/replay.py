@@ -166,7 +166,7 @@ class Replay:
         marks = []
         for edit in line.edits:
             before = state.blocks.get(edit.block)
-            block = state.blocks[edit.block] = edited_block(before, edit)
+            block = state.blocks[edit.block] = _edited(before, edit)
             if isinstance(edit, SplicedText):
                 _shift(places, edit)
             kind = _kind_of(block)
@@ -199,8 +199,7 @@ def _kind_of(block: ReplayBlock) -> str:
     return "message" if is_message and not header.is_draft else ""
 
 
-def edited_block(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
-    """Return a block after an edit; raises KeyError, TypeError, ValueError if it does not fit."""
+def _edited(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
     if isinstance(edit, CreatedBlock) and block is None:
         return ReplayBlock(BlockHeader(id=edit.block, **_values(edit.header)), edit.text)
     if isinstance(edit, CreatedBlock) or block is None:
