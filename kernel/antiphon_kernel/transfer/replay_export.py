@@ -6,11 +6,11 @@ blocks that are excluded then, and what belongs to them.
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
 from array import array
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
-from antiphon_kernel.text.search import compile_pattern, line_end
+from antiphon_kernel.text.search import RegexQuery, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.block_metadata import (
@@ -35,7 +35,7 @@ from antiphon_kernel.types.block_metadata import (
 )
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Activity, BlockKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.replay import (
@@ -93,9 +93,8 @@ async def replay_lines(
     left_out = await _left_out(context.document)
     await context.wait_persisted()
     if redact:
-        first = _Follower(kernel, context, left_out)
-        async for _, edits in first.steps(upto):
-            redaction.follow(edits, first.text)
+        async for _, edits in _Follower(kernel, context, left_out).steps(upto):
+            await asyncio.to_thread(redaction.follow, edits)
     system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
     kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
     follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
@@ -108,7 +107,9 @@ async def replay_lines(
             presences.extend(await kernel.journal.presences(context.row, op.seq, last))
         lines += writer.go_to(op.time)
         if edits:
-            lines += writer.change(op, redaction.apply(edits) if redact else edits)
+            if redact:
+                edits = await asyncio.to_thread(redaction.apply, edits)
+            lines += writer.change(op, edits)
         while presences and presences[0][0].seq == op.seq:
             row, principal = presences.popleft()
             text = follower.text(row.block) if row.block is not None else None
@@ -306,9 +307,10 @@ class _Redaction:
     """
 
     def __init__(self, patterns: Sequence[str], limits: Limits) -> None:
+        seconds = {"seconds": _REGEX_SECONDS, "line_seconds": limits.regex_line_seconds}
         with AntiphonError.with_details(field="redact"):
-            self._patterns = [compile_pattern(one) for one in patterns]
-        self._limits, self._left = limits, _REGEX_SECONDS
+            self._queries = [RegexQuery(one, **seconds) for one in patterns]
+        self._texts = defaultdict[str, str](str)
         self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))
         """Of the characters of each text, as it is now."""
         self._matches = defaultdict[str, bytearray](bytearray)
@@ -316,9 +318,8 @@ class _Redaction:
         self._told = defaultdict[str, int](int)
         """Number of the characters that `apply` has seen."""
 
-    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str | None]) -> None:
-        """Find what matches in the texts that a transaction has changed."""
-        changed: dict[str, tuple[int, int]] = {}
+    def follow(self, edits: Iterable[ReplayEdit]) -> None:
+        """Find what matches in the texts that a transaction changes."""
         for edit in edits:
             match edit:
                 case CreatedBlock(text=inserted):
@@ -327,17 +328,14 @@ class _Redaction:
                     pass
                 case _:
                     continue
-            known = self._matches[edit.block]
-            numbers = array("I", range(len(known), len(known) + len(inserted)))
-            self._numbers[edit.block][at : at + deleted] = numbers
+            before, known = self._texts[edit.block], self._matches[edit.block]
+            text = self._texts[edit.block] = before[:at] + inserted + before[at + deleted :]
+            numbers = self._numbers[edit.block]
+            numbers[at : at + deleted] = array("I", range(len(known), len(known) + len(inserted)))
             known.extend(bytes(len(inserted)))
-            start, end = changed.get(edit.block, (at, at))
-            changed[edit.block] = min(start, at), max(end - deleted, at) + len(inserted)
-        for block, (start, end) in changed.items():
-            text, known = text_of(block) or "", self._matches[block]
-            start = text.rfind("\n", 0, start) + 1
-            for at, to in self._found(text[start : line_end(text, end)]):
-                for number in self._numbers[block][start + at : start + to]:
+            start = text.rfind("\n", 0, at) + 1
+            for begin, end in self._found(text[start : line_end(text, at + len(inserted))]):
+                for number in numbers[start + begin : start + end]:
                     known[number] = 1
 
     def apply(self, edits: Iterable[ReplayEdit]) -> list[ReplayEdit]:
@@ -359,56 +357,34 @@ class _Redaction:
         """The next characters of a block."""
         begin = self._told[block]
         end = self._told[block] = begin + len(inserted)
-        hidden = self._matches[block][begin:end]
-        if 1 not in hidden:
-            return inserted
-        pairs = zip(inserted, hidden, strict=True)
+        pairs = zip(inserted, self._matches[block][begin:end], strict=True)
         return "".join([_REDACTED if is_hidden else one for one, is_hidden in pairs])
 
-    def hide(self, text: str) -> str:
-        """Return a text of one version without what matches."""
-        shown = list(text)
-        for at, to in self._found(text):
-            shown[at:to] = _REDACTED * (to - at)
-        return "".join(shown)
-
-    def _found(self, text: str) -> list[tuple[int, int]]:
-        """Start and end of each match; each lies within one line."""
-        found: list[tuple[int, int]] = []
-        begun, start, limits = time.monotonic(), 0, self._limits
-        try:
-            while self._patterns and start < len(text):
-                end = line_end(text, start)
-                for pattern in self._patterns:
-                    matches = pattern.finditer(text, start, end, timeout=limits.regex_line_seconds)
-                    found += [one.span() for one in matches]
-                start = end + 1
-                if time.monotonic() - begun > min(self._left, limits.regex_seconds):
-                    raise TimeoutError
-        except (TimeoutError, MemoryError) as error:
-            raise AntiphonError(
-                ErrorCode.REGEX_TIMEOUT,
-                f"A pattern of redact ran for more than {limits.regex_line_seconds:g} s on a line,"
-                f" or all of them for more than {limits.regex_seconds:g} s on one text or"
-                f" {_REGEX_SECONDS:g} s in all: avoid nested repeats such as (a+)+.",
-            ) from error
-        self._left -= time.monotonic() - begun
-        return found
-
     def _hide_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        shown = {name: self._hide(fields[name]) for name in _FREE_TEXT if name in fields}
+        shown = {name: self.hide(fields[name]) for name in _FREE_TEXT if name in fields}
         if fields.get("input"):
             with suppress(ValueError):  # strings are looked at as they are written, and as read
-                value = self._hide(read_json(shown["input"]))
+                value = self.hide(read_json(shown["input"]))
                 shown["input"] = self.hide(json.dumps(value, ensure_ascii=False))
         return {**fields, **shown}
 
-    def _hide(self, value: Any) -> Any:
+    def hide(self, value: Any) -> Any:
+        """Return a value of one version without what matches in its strings."""
         match value:
             case str():
-                return self.hide(value)
+                shown = list(value)
+                for at, to in self._found(value):
+                    shown[at:to] = _REDACTED * (to - at)
+                return "".join(shown)
             case Mapping():
-                return {name: self._hide(one) for name, one in value.items()}
+                return {name: self.hide(one) for name, one in value.items()}
             case list():
-                return [self._hide(one) for one in value]
+                return [self.hide(one) for one in value]
         return value
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each match; each lies within one line."""
+        for query in self._queries:
+            for start, end in query.lines(text):
+                for at, to in query.matches(text[start:end]):
+                    yield start + at, start + to
