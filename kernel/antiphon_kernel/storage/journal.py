@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import (
+    ADD_PRESENCE,
     commit_rows,
     drift_rows,
     file_rows,
-    presence_rows,
     session_rows,
 )
 from antiphon_kernel.storage.database import Database
@@ -40,7 +40,6 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.signal import Signal
 
-_PRESENCE_SECONDS: Final = 0.8
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
 _RECORDED: Final = 1_000
@@ -109,9 +108,6 @@ class Journal(JournalReader):
 
     async def close(self) -> None:
         """Write what is waiting and close the file; what is handed in later is refused."""
-        if self._new_presences:
-            self._idle.clear()
-            self._wake.set()
         while not self._idle.is_set():
             await self._idle.wait()  # and again, if more has come since it was set
         self._broken = self._broken or kernel_is_closing()
@@ -147,12 +143,11 @@ class Journal(JournalReader):
         self._wake.set()
 
     def add_presences(self, presences: Iterable[PresenceRow]) -> None:
-        """Record where sessions are: with the next commit, or a second later without one."""
+        """Record where sessions are; with others, or with a commit."""
         if self._broken is None:
-            if not self._new_presences:
-                loop = asyncio.get_running_loop()
-                loop.call_later(_PRESENCE_SECONDS, self._wake.set)
             self._new_presences += presences
+            self._idle.clear()
+            self._wake.set()
 
     def add_context(
         self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
@@ -246,7 +241,6 @@ class Journal(JournalReader):
         self.lost = self._broken = error
         _log.critical("%s", error)
         self._new_sessions.clear()
-        self._new_presences.clear()
         self.files_lost.notify(error)
 
     async def _watch_files(self) -> None:
@@ -318,8 +312,8 @@ class Journal(JournalReader):
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
             rows = commit_rows(group, self._principals)
-            first, last = session_rows(unknown, self._principals), presence_rows(presences)
-            await self._database.write(chain([first], rows, [last]))
+            first = session_rows(unknown, self._principals)
+            await self._database.write(chain([first], rows, [(ADD_PRESENCE, presences)]))
         except StorageLostError as error:
             return error
         except AntiphonError as error:

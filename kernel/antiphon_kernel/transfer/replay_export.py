@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 from array import array
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
@@ -21,10 +22,12 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
+from antiphon_kernel.messages import without
+from antiphon_kernel.storage import ContextRow, CorruptContextError, StoredOp
 from antiphon_kernel.text.search import RegexQuery, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.block_metadata import (
     AGENT_CALL,
     CHOICES,
@@ -56,7 +59,7 @@ _LINES_TOGETHER: Final = 50
 _REDACTED: Final = "█"
 _REGEX_SECONDS: Final = 60.0
 
-_UNTOLD: Final = {"id", "blob", "runs_for", "source_context"}
+_UNTOLD: Final = ("blob", "runs_for", "source_context")
 """Header fields that nothing of a replay needs."""
 
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
@@ -66,12 +69,6 @@ _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
     *("decided_by", "metadata"),
 )
-
-_FIELDS: Final = [
-    (name, BlockHeader._field_defaults.get(name))
-    for name in BlockHeader._fields
-    if name not in _UNTOLD
-]
 
 
 async def replay_lines(
@@ -88,158 +85,98 @@ async def replay_lines(
     Raises:
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
-    redaction = _Redaction(redact, kernel.limits)
-    upto, label = context.seq, redaction.hide(context.label)
-    left_out = await _left_out(context.document)
+    redaction, upto, row = _Redaction(redact, kernel.limits), context.seq, context.row
+    left_out = await _find_left_out(context.document)
     await context.wait_persisted()
     if redact:
-        async for _, edits in _Follower(kernel, context, left_out).steps(upto):
+        async for _, edits in _Follower(kernel, row, *left_out).steps(upto):
             await asyncio.to_thread(redaction.follow, edits)
-    system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
-    kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
-    follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
-    writer, started = _LineWriter(kernel, context, redaction, kernels), context.row.created
-    about = ReplayHeader(context_id=context.id, label=label, started=started)
+    label, named = redaction.hide(context.label), set[str]()
+    about = ReplayHeader(context_id=context.id, label=label, started=row.created)
+    follower, at, changes = _Follower(kernel, row, *left_out), 0, 0
     lines = [write_replay_line(about)]
     async for op, edits in follower.steps(upto):
-        if op.seq % _OPS_READ == 1:
-            last = min(op.seq + _OPS_READ - 1, upto)
-            presences.extend(await kernel.journal.presences(context.row, op.seq, last))
-        lines += writer.go_to(op.time)
+        told: list[ReplayChange | ReplayPresence] = []
+        authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
         if edits:
             if redact:
                 edits = await asyncio.to_thread(redaction.apply, edits)
-            lines += writer.change(op, edits)
-        while presences and presences[0][0].seq == op.seq:
-            row, principal = presences.popleft()
-            text = follower.text(row.block) if row.block is not None else None
-            lines += [*writer.go_to(row.time), *writer.presence(row, principal, text)]
+            who = {"by": op.principal, "operation": op.operation}
+            told.append(ReplayChange(at=op.time, version=op.seq, edits=edits, **who))
+            changes += 1
+        for line in [*told, *follower.presences(op.seq)]:
+            for one in (line.by, *authors):
+                if one not in named:
+                    named.add(one)
+                    lines.append(write_replay_line(_principal(kernel, context, redaction, one)))
+            at = max(at, line.at - row.created)
+            lines.append(write_replay_line(line.model_copy(update={"at": at})))
         if len(lines) >= _LINES_TOGETHER:
             yield "".join(lines)
             lines.clear()
-    lines += writer.go_to(kernel.clock.now_ms())
-    yield "".join([*lines, write_replay_line(ReplayEnd(changes=writer.changes))])
+    yield "".join([*lines, write_replay_line(ReplayEnd(changes=changes))])
 
 
-class _LineWriter:
-    """Writer of the lines of a replay, in the order of their times."""
-
-    def __init__(
-        self, kernel: Kernel, context: Context, redaction: _Redaction, kernel_starts: list[int]
-    ) -> None:
-        self.changes = 0
-        self._kernel = kernel
-        self._context = context
-        self._redaction = redaction
-        self._kernel_starts = kernel_starts
-        self._started, self._at = context.row.created, 0
-        self._named: set[str] = set()
-        self._present: dict[str, ReplayPresence] = {}
-        """The last line of each session that is there."""
-
-    def go_to(self, time: int) -> Iterator[str]:
-        """Go on to a time; whoever was there when a kernel was killed has left with the next."""
-        while self._kernel_starts and self._kernel_starts[0] <= time:
-            self._at = max(self._at, self._kernel_starts.pop(0) - self._started)
-            while self._present:
-                session, one = self._present.popitem()
-                gone = ReplayPresence(at=self._at, session=session, by=one.by, activity=None)
-                yield write_replay_line(gone)
-        self._at = max(self._at, time - self._started)
-
-    def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
-        self.changes += 1
-        authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
-        about = {"version": op.seq, "by": op.principal, "operation": op.operation}
-        line = ReplayChange(at=self._at, edits=edits, **about)
-        return [*self._name([op.principal, *authors]), write_replay_line(line)]
-
-    def presence(self, row: PresenceRow, principal: str, text: str | None) -> list[str]:
-        """Tell where a session is; in a block that is left out, only that it is there.
-
-        Args:
-            text: of the block; None if it is left out, or not there yet.
-        """
-        now = ReplayPresence(at=0, session=row.session, by=principal, activity=row.activity)
-        if text is not None:
-            cursor, anchor = (None if at is None else min(at, len(text)) for at in row[-2:])
-            where = {"block": row.block, "cursor": cursor, "anchor": anchor}
-            now = now.model_copy(update=where)
-        elif row.block is not None:
-            now = now.model_copy(update={"activity": Activity.IDLE})
-        before = self._present.pop(row.session, None)
-        if row.activity is not None:
-            self._present[row.session] = now
-        if now == before or (row.activity is None and before is None):
-            return []
-        line = now.model_copy(update={"at": self._at})
-        return [*self._name([principal]), write_replay_line(line)]
-
-    def _name(self, principals: Iterable[str]) -> Iterator[str]:
-        """Lines of those who have not been named."""
-        for one in principals:
-            if one not in self._named:
-                self._named.add(one)
-                member = self._context.document.member(one)
-                with suppress(AntiphonError):  # a damaged header names nobody
-                    known = member or self._kernel.members.find(one)
-                    name, kind = self._redaction.hide(known.username), str(known.kind)
-                    colour = member.colour if member is not None else 0
-                    who = ReplayPrincipal(id=one, username=name, kind=kind, colour=colour)
-                    yield write_replay_line(who)
+def _principal(
+    kernel: Kernel, context: Context, redaction: _Redaction, principal: str
+) -> ReplayPrincipal:
+    member = context.document.member(principal)
+    known = member or kernel.members.find(principal)
+    return ReplayPrincipal(
+        id=principal,
+        username=redaction.hide(known.username),
+        kind=str(known.kind),
+        colour=member.colour if member is not None else 0,
+    )
 
 
-async def _left_out(document: Document) -> Mapping[str, bool]:
-    """Return the blocks of which nothing is told, and the calls of which metadata are not.
-
-    The value says whether it is the whole block.
-    """
-    headers, slices, blocks = list[BlockHeader](), TimeSlice(), tuple(document.block_ids())
-    for at in range(0, len(blocks), _OPS_READ):
-        headers += document.headers(blocks[at : at + _OPS_READ], keep=False)
+async def _find_left_out(document: Document) -> tuple[set[str], set[str]]:
+    """Return the blocks of which nothing is told, and the calls of which metadata are not."""
+    headers, slices = list[BlockHeader](), TimeSlice()
+    for block in tuple(document.block_ids()):
+        headers.append(document.header(block))
         await slices.pause()
     calls = {one.tool_call_id: one.id for one in headers if one.kind == BlockKind.TOOL_CALL}
     by_id = set(calls.values())
     hidden = {
-        one.id: True
-        for one in headers
-        if one.excluded or one.ephemeral or document.is_draft(one.id)
+        one.id for one in headers if one.excluded or one.ephemeral or document.is_draft(one.id)
     }
-    belonging: list[tuple[str, str]] = []
+    belonging: list[tuple[str, str | None]] = []
     for one in headers:
         above = one.parent
         if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
             above = calls.get(one.tool_call_id or "", above)
-        is_part = one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(one.metadata)
-        if is_part and above is not None:
+        if one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(one.metadata):
             belonging.append((one.id, above))
     size = -1
     while size < len(hidden):  # what is attached to a result comes after it
         size = len(hidden)
-        hidden.update((part, True) for part, whole in belonging if whole in hidden)
-    for part, whole in belonging:
-        if part in hidden:
-            hidden.setdefault(whole, False)
-    return hidden
+        hidden |= {part for part, whole in belonging if whole in hidden}
+    return hidden, {whole or "" for part, whole in belonging if part in hidden}
 
 
 class _Follower:
     """Changes of a document as edits of what has been told of its blocks."""
 
-    def __init__(self, kernel: Kernel, context: Context, left_out: Mapping[str, bool]) -> None:
-        self._journal = kernel.journal
-        self._row = context.row
+    def __init__(
+        self, kernel: Kernel, row: ContextRow, hidden: set[str], bare_calls: set[str]
+    ) -> None:
+        self._journal, self._row = kernel.journal, row
+        self._hidden, self._bare_calls = hidden, bare_calls
         self._document = Document(kernel.ids.client_id())
-        self._left_out = left_out
-        self._headers: dict[str, dict[str, Any]] = {}
-        self._rendered: dict[str, str] = {}
-        """Texts of blocks with a schema."""
+        self._told: dict[str, tuple[dict[str, Any], str]] = {}
+        """Header and text of each block that has been told of."""
+        self._presences: dict[int, list[ReplayPresence]] = {}
+        """By version, of the transactions that were read last."""
+        self._places: dict[str, ReplayPresence] = {}
+        """By session, at no time."""
 
     async def steps(self, upto: int) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit]], None]:
         """Yield each transaction up to a version, with its edits of blocks that are told of."""
         slices = TimeSlice()
         for after in range(0, upto, _OPS_READ):
             last = min(after + _OPS_READ, upto)
+            self._presences = await self._journal.presences(self._row, after, last)
             for op in await self._journal.ops(self._row, after=after, upto=last):
                 try:
                     change = self._document.apply_update(op.update).change
@@ -251,53 +188,48 @@ class _Follower:
         self._document.close()
 
     def _edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
-        document, texts = self._document, change.texts
+        document = self._document
         for block in sorted(change.touched, key=document.order.key):
-            if self._left_out.get(block):
+            if block in self._hidden:
                 continue
-            header = self._fields(document.header(block))
-            told = self._headers.get(block)
-            self._headers[block] = header
+            header, text = self._fields(document.header(block)), render(document, block)
+            told, before = self._told.get(block, (None, ""))
+            self._told[block] = header, text
             if told is None:
-                yield CreatedBlock(block=block, header=header, text=self._read(block))
+                yield CreatedBlock(block=block, header=header, text=text)
                 continue
-            if told != header:
-                names = [name for name, _ in _FIELDS if told.get(name) != header.get(name)]
+            names = [one for one in {**told, **header} if told.get(one) != header.get(one)]
+            if names:
                 fields = {name: header.get(name) for name in names}
                 yield ChangedHeader(block=block, fields=fields)
-            if (before := self._rendered.get(block)) is not None:
-                splices = plan_difference(before, self._read(block))
-            else:
-                splices = [one for text in texts if text.block == block for one in text.splices]
+            splices = [one for text in change.texts if text.block == block for one in text.splices]
+            if document.schema(block) != TEXT:
+                splices = plan_difference(before, text)
             for one in splices:
-                deleted, inserted = one.deleted, one.inserted
-                yield SplicedText(
-                    block=block, offset=one.offset, deleted=deleted, inserted=inserted
-                )
+                yield SplicedText(block=block, **asdict(one))
 
     def _fields(self, header: BlockHeader) -> dict[str, Any]:
-        values = ((name, getattr(header, name), default) for name, default in _FIELDS)
-        fields = {name: value for name, value, default in values if value != default}
-        said = fields.pop("metadata", {})
-        shown = {name: said[name] for name in _METADATA if name in said}
-        if said.get("type") == SUMMARY_TYPE:
-            shown["type"] = SUMMARY_TYPE
-        if shown and header.id not in self._left_out:
+        fields = without(header_fields(header), *_UNTOLD)
+        shown = {
+            name: said
+            for name, said in fields.pop("metadata", {}).items()
+            if name in _METADATA or (name, said) == ("type", SUMMARY_TYPE)
+        }
+        if shown and header.id not in self._bare_calls:
             fields["metadata"] = shown
         return fields
 
-    def text(self, block: str) -> str | None:
-        """Return the text of a block; None if nothing has been told of it."""
-        if block not in self._headers:
-            return None
-        return self._rendered.get(block) or self._document.text(block)
-
-    def _read(self, block: str) -> str:
-        """The text of a block; from then on its changes are told as splices."""
-        if self._document.schema(block) == TEXT:
-            return self._document.text(block)
-        text = self._rendered[block] = render(self._document, block)
-        return text
+    def presences(self, version: int) -> Iterator[ReplayPresence]:
+        """Yield who went where in a version; in what is left out, only that they are there."""
+        for place in self._presences.get(version, ()):
+            if place.block not in self._told:
+                where = {"block": None, "cursor": None, "anchor": None}
+                activity = place.activity and Activity.IDLE
+                place = place.model_copy(update={**where, "activity": activity})
+            timeless = place.model_copy(update={"at": 0})
+            if timeless != self._places.get(place.session):
+                self._places[place.session] = timeless
+                yield place
 
 
 class _Redaction:
