@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import split_calls
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
@@ -65,6 +66,9 @@ _UNTOLD: Final = ("blob", "runs_for", "source_context")
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """Keys of metadata that are told: those that a screen shows."""
 
+_PARTS: Final = (BlockKind.TOOL_RESULT, BlockKind.FILE)
+"""Blocks that are told of only if what they belong to is."""
+
 _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
     *("decided_by", "metadata"),
@@ -92,23 +96,26 @@ async def replay_lines(
         async for _, edits in _Follower(kernel, row, *left_out).steps(upto):
             await asyncio.to_thread(redaction.follow, edits)
     label, named = redaction.hide(context.label), set[str]()
-    about = ReplayHeader(context_id=context.id, label=label, started=row.created)
+    header = ReplayHeader(context_id=context.id, label=label, started=row.created)
     follower, at, changes = _Follower(kernel, row, *left_out), 0, 0
-    lines = [write_replay_line(about)]
+    lines = [write_replay_line(header)]
     async for op, edits in follower.steps(upto):
         told: list[ReplayChange | ReplayPresence] = []
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
         if edits:
             if redact:
                 edits = await asyncio.to_thread(redaction.apply, edits)
-            who = {"by": op.principal, "operation": op.operation}
-            told.append(ReplayChange(at=op.time, version=op.seq, edits=edits, **who))
+            about = {"at": op.time, "by": op.principal, "operation": op.operation}
+            told.append(ReplayChange(version=op.seq, edits=edits, **about))
             changes += 1
         for line in [*told, *follower.presences(op.seq)]:
             for one in (line.by, *authors):
-                if one not in named:
+                member = context.document.member(one)
+                if one not in named and member is not None:
                     named.add(one)
-                    lines.append(write_replay_line(_principal(kernel, context, redaction, one)))
+                    known = {"username": redaction.hide(member.username), "kind": str(member.kind)}
+                    who = ReplayPrincipal(id=one, colour=member.colour, **known)
+                    lines.append(write_replay_line(who))
             at = max(at, line.at - row.created)
             lines.append(write_replay_line(line.model_copy(update={"at": at})))
         if len(lines) >= _LINES_TOGETHER:
@@ -117,42 +124,21 @@ async def replay_lines(
     yield "".join([*lines, write_replay_line(ReplayEnd(changes=changes))])
 
 
-def _principal(
-    kernel: Kernel, context: Context, redaction: _Redaction, principal: str
-) -> ReplayPrincipal:
-    member = context.document.member(principal)
-    known = member or kernel.members.find(principal)
-    return ReplayPrincipal(
-        id=principal,
-        username=redaction.hide(known.username),
-        kind=str(known.kind),
-        colour=member.colour if member is not None else 0,
-    )
-
-
 async def _find_left_out(document: Document) -> tuple[set[str], set[str]]:
     """Return the blocks of which nothing is told, and the calls of which metadata are not."""
-    headers, slices = list[BlockHeader](), TimeSlice()
+    slices, hidden, parents = TimeSlice(), set[str](), dict[str, str | None]()
     for block in tuple(document.block_ids()):
-        headers.append(document.header(block))
+        header = document.header(block)
+        if header.excluded or header.ephemeral or document.is_draft(block):
+            hidden.add(block)
+        elif header.kind in _PARTS or is_drifted(header.metadata):
+            parents[block] = header.parent
         await slices.pause()
-    calls = {one.tool_call_id: one.id for one in headers if one.kind == BlockKind.TOOL_CALL}
-    by_id = set(calls.values())
-    hidden = {
-        one.id for one in headers if one.excluded or one.ephemeral or document.is_draft(one.id)
-    }
-    belonging: list[tuple[str, str | None]] = []
-    for one in headers:
-        above = one.parent
-        if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
-            above = calls.get(one.tool_call_id or "", above)
-        if one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(one.metadata):
-            belonging.append((one.id, above))
-    size = -1
-    while size < len(hidden):  # what is attached to a result comes after it
-        size = len(hidden)
-        hidden |= {part for part, whole in belonging if whole in hidden}
-    return hidden, {whole or "" for part, whole in belonging if part in hidden}
+    torn = split_calls(document, [*hidden])
+    hidden |= {result for _, result in torn}
+    while parts := {one for one in parents.keys() - hidden if parents[one] in hidden}:
+        hidden |= parts
+    return hidden, {call for call, _ in torn}
 
 
 class _Follower:
