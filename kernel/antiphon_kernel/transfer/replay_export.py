@@ -10,7 +10,7 @@ import asyncio
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
@@ -94,7 +94,8 @@ async def replay_lines(
     await context.wait_persisted()
     if redact:
         async for _, edits in _Follower(kernel, row, *left_out).steps(upto):
-            await asyncio.to_thread(redaction.follow, edits)
+            for edit in edits:
+                await asyncio.to_thread(redaction.follow, edit)
     label, named = redaction.hide(context.label), set[str]()
     header = ReplayHeader(context_id=context.id, label=label, started=row.created)
     follower, at, changes = _Follower(kernel, row, *left_out), 0, 0
@@ -104,7 +105,7 @@ async def replay_lines(
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
         if edits:
             if redact:
-                edits = await asyncio.to_thread(redaction.apply, edits)
+                edits = [await asyncio.to_thread(redaction.apply, edit) for edit in edits]
             about = {"at": op.time, "by": op.principal, "operation": op.operation}
             told.append(ReplayChange(version=op.seq, edits=edits, **about))
             changes += 1
@@ -236,40 +237,31 @@ class _Redaction:
         self._told = defaultdict[str, int](int)
         """Number of the characters that `apply` has seen."""
 
-    def follow(self, edits: Iterable[ReplayEdit]) -> None:
-        """Find what matches in the texts that a transaction changes."""
-        for edit in edits:
-            match edit:
-                case CreatedBlock(text=inserted):
-                    at = deleted = 0
-                case SplicedText(offset=at, deleted=deleted, inserted=inserted):
-                    pass
-                case _:
-                    continue
-            before, known = self._texts[edit.block], self._matches[edit.block]
-            text = self._texts[edit.block] = before[:at] + inserted + before[at + deleted :]
-            numbers = self._numbers[edit.block]
-            numbers[at : at + deleted] = array("I", range(len(known), len(known) + len(inserted)))
-            known.extend(bytes(len(inserted)))
-            start = text.rfind("\n", 0, at) + 1
-            for begin, end in self._found(text[start : line_end(text, at + len(inserted))]):
-                for number in numbers[start + begin : start + end]:
-                    known[number] = 1
+    def follow(self, edit: ReplayEdit) -> None:
+        """Find what matches in a text behind an edit."""
+        if isinstance(edit, ChangedHeader):
+            return
+        if isinstance(edit, CreatedBlock):
+            edit = SplicedText(block=edit.block, offset=0, inserted=edit.text)
+        at, end, inserted = edit.offset, edit.offset + edit.deleted, edit.inserted
+        before, known = self._texts[edit.block], self._matches[edit.block]
+        text = self._texts[edit.block] = before[:at] + inserted + before[end:]
+        numbers = self._numbers[edit.block]
+        numbers[at:end] = array("I", range(len(known), len(known) + len(inserted)))
+        known.extend(bytes(len(inserted)))
+        start = text.rfind("\n", 0, at) + 1
+        for first, last in self._found(text[start : line_end(text, at + len(inserted))]):
+            for number in numbers[start + first : start + last]:
+                known[number] = 1
 
-    def apply(self, edits: Iterable[ReplayEdit]) -> list[ReplayEdit]:
-        """Return the edits of the next transaction without what is not to be told."""
-        redacted: list[ReplayEdit] = []
-        for edit in edits:
-            new: dict[str, Any] = {}
-            match edit:
-                case ChangedHeader(fields=fields):
-                    new["fields"] = self._hide_fields(fields)
-                case CreatedBlock(block=block, header=header, text=text):
-                    new |= {"header": self._hide_fields(header), "text": self._next(block, text)}
-                case SplicedText(block=block, inserted=inserted):
-                    new["inserted"] = self._next(block, inserted)
-            redacted.append(edit.model_copy(update=new))
-        return redacted
+    def apply(self, edit: ReplayEdit) -> ReplayEdit:
+        """Return the next edit without what is not to be told."""
+        if isinstance(edit, ChangedHeader):
+            return edit.model_copy(update={"fields": self._hide_fields(edit.fields)})
+        if isinstance(edit, SplicedText):
+            return edit.model_copy(update={"inserted": self._next(edit.block, edit.inserted)})
+        header, text = self._hide_fields(edit.header), self._next(edit.block, edit.text)
+        return edit.model_copy(update={"header": header, "text": text})
 
     def _next(self, block: str, inserted: str) -> str:
         """The next characters of a block."""
