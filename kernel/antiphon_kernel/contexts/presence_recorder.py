@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.storage import Journal, PresenceRow
+from antiphon_kernel.storage import Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState
@@ -26,10 +26,10 @@ class PresenceRecorder:
         self.is_on = True
         self._journal = journal
         self._clock = clock
-        self._last: dict[tuple[int, int], PresenceRow] = {}
+        self._last: dict[tuple[int, int], PresenceState] = {}
         """By number of the context and awareness client."""
-        self._waiting: dict[tuple[int, str, int], PresenceRow] = {}
-        """By number of the context, session and time."""
+        self._waiting: dict[tuple[int, str, int], tuple[object, ...]] = {}
+        """Rows of the journal by number of the context, session and time."""
 
     def follow(self, context: Context) -> None:
         """Record who is in a context from now on."""
@@ -43,25 +43,22 @@ class PresenceRecorder:
     def _changed(self, context: Context, client: int, state: PresenceState | None) -> None:
         if not self.is_on:
             return
-        number, document = context.row.number, context.document
-        now, before = self._clock.now_ms(), self._last.pop((number, client), None)
+        key = context.row.number, client
+        before = self._last.pop(key, None)
         if before is not None and (state is None or state.session != before.session):
-            self._put(PresenceRow(number, context.seq, now, before.session))
+            self._put(context, before.session, None, None, None, None)
         if state is not None:
+            self._last[key] = state
             # A client may say anything.
             activity = state.activity if state.activity in tuple(Activity) else Activity.IDLE
-            row = PresenceRow(number, context.seq, now, state.session, activity)
-            if state.block is not None and state.block in document:
-                most = document.length(state.block)
-                cursor, anchor = (
-                    None if at is None else min(at, most) for at in (state.cursor, state.anchor)
-                )
-                row = row._replace(block=state.block, cursor=cursor, anchor=anchor)
-            self._last[number, client] = row
-            if before is None or row[3:] != before[3:]:
-                self._put(row)
+            block = state.block if state.block in context.document else None
+            most = context.document.length(block) if block is not None else 0
+            ends = [at and min(at, most) for at in (state.cursor, state.anchor)]
+            self._put(context, state.session, activity, block, *ends)
 
-    def _put(self, row: PresenceRow) -> None:
+    def _put(self, context: Context, session: str, *place: str | int | None) -> None:
         if not self._waiting:
             asyncio.get_running_loop().call_later(_SECONDS, self.flush)
-        self._waiting[row.context, row.session, row.time // _APART_MS] = row
+        now, number = self._clock.now_ms(), context.row.number
+        row = number, context.seq, now, session, *place
+        self._waiting[number, session, now // _APART_MS] = row

@@ -51,7 +51,7 @@ ADD_PRESENCE: Final = (
     " (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
     " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4"
 )
-"""A `PresenceRow` of a session and a context that are recorded."""
+"""Context, version, time, ids of session and block; both and the context are recorded."""
 
 _SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 

@@ -19,7 +19,7 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.database import Database, Row
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -28,7 +28,6 @@ from antiphon_kernel.storage.rows import (
     ContextRow,
     DriftRow,
     FileRow,
-    PresenceRow,
     SessionRow,
     StoredContext,
 )
@@ -66,7 +65,7 @@ class Journal(JournalReader):
         self._principals: dict[str, int] = {}
         """The number of each principal in other rows, by id."""
         self._new_sessions: list[SessionRow] = []
-        self._new_presences: list[PresenceRow] = []
+        self._new_presences: list[Row] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""
         self._last_context = 0
@@ -142,8 +141,8 @@ class Journal(JournalReader):
         self._idle.clear()
         self._wake.set()
 
-    def add_presences(self, presences: Iterable[PresenceRow]) -> None:
-        """Record where sessions are; with others, or with a commit."""
+    def add_presences(self, presences: Iterable[Row]) -> None:
+        """Record where sessions are, in rows of `ADD_PRESENCE`; with others, or with a commit."""
         if self._broken is None:
             self._new_presences += presences
             self._idle.clear()
