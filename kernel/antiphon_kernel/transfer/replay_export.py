@@ -49,6 +49,7 @@ from antiphon_kernel.types.replay import (
     ReplayEdit,
     ReplayEnd,
     ReplayHeader,
+    ReplayLine,
     ReplayPresence,
     ReplayPrincipal,
     SplicedText,
@@ -60,14 +61,8 @@ _LINES_TOGETHER: Final = 50
 _REDACTED: Final = "█"
 _REGEX_SECONDS: Final = 60.0
 
-_UNTOLD: Final = ("blob", "runs_for", "source_context")
-"""Header fields that nothing of a replay needs."""
-
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """Keys of metadata that are told: those that a screen shows."""
-
-_PARTS: Final = (BlockKind.TOOL_RESULT, BlockKind.FILE)
-"""Blocks that are told of only if what they belong to is."""
 
 _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
@@ -97,9 +92,10 @@ async def replay_lines(
             for edit in edits:
                 await asyncio.to_thread(redaction.follow, edit)
     label, named = redaction.hide(context.label), set[str]()
-    header = ReplayHeader(context_id=context.id, label=label, started=row.created)
     follower, at, changes = _Follower(kernel, row, *left_out), 0, 0
-    lines = [write_replay_line(header)]
+    lines: list[ReplayLine] = [
+        ReplayHeader(context_id=context.id, label=label, started=row.created)
+    ]
     async for op, edits in follower.steps(upto):
         told: list[ReplayChange | ReplayPresence] = []
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
@@ -115,14 +111,13 @@ async def replay_lines(
                 if one not in named and member is not None:
                     named.add(one)
                     known = {"username": redaction.hide(member.username), "kind": str(member.kind)}
-                    who = ReplayPrincipal(id=one, colour=member.colour, **known)
-                    lines.append(write_replay_line(who))
+                    lines.append(ReplayPrincipal(id=one, colour=member.colour, **known))
             at = max(at, line.at - row.created)
-            lines.append(write_replay_line(line.model_copy(update={"at": at})))
+            lines.append(line.model_copy(update={"at": at}))
         if len(lines) >= _LINES_TOGETHER:
-            yield "".join(lines)
+            yield "".join(map(write_replay_line, lines))
             lines.clear()
-    yield "".join([*lines, write_replay_line(ReplayEnd(changes=changes))])
+    yield "".join(map(write_replay_line, [*lines, ReplayEnd(changes=changes)]))
 
 
 async def _find_left_out(document: Document) -> tuple[set[str], set[str]]:
@@ -132,7 +127,7 @@ async def _find_left_out(document: Document) -> tuple[set[str], set[str]]:
         header = document.header(block)
         if header.excluded or header.ephemeral or document.is_draft(block):
             hidden.add(block)
-        elif header.kind in _PARTS or is_drifted(header.metadata):
+        elif header.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(header.metadata):
             parents[block] = header.parent
         await slices.pause()
     torn = split_calls(document, [*hidden])
@@ -185,9 +180,8 @@ class _Follower:
             if told is None:
                 yield CreatedBlock(block=block, header=header, text=text)
                 continue
-            names = [one for one in {**told, **header} if told.get(one) != header.get(one)]
-            if names:
-                fields = {name: header.get(name) for name in names}
+            fields = {n: header.get(n) for n in {**told, **header} if told.get(n) != header.get(n)}
+            if fields:
                 yield ChangedHeader(block=block, fields=fields)
             splices = [one for text in change.texts if text.block == block for one in text.splices]
             if document.schema(block) != TEXT:
@@ -196,7 +190,7 @@ class _Follower:
                 yield SplicedText(block=block, **asdict(one))
 
     def _fields(self, header: BlockHeader) -> dict[str, Any]:
-        fields = without(header_fields(header), *_UNTOLD)
+        fields = without(header_fields(header), "blob", "runs_for", "source_context")
         shown = {
             name: said
             for name, said in fields.pop("metadata", {}).items()
