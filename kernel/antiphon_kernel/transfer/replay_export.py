@@ -64,6 +64,9 @@ _REGEX_SECONDS: Final = 60.0
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """Keys of metadata that are told: those that a screen shows."""
 
+_LeftOut = tuple[set[str], set[str]]
+"""Blocks of which nothing is told, and calls of which metadata are not."""
+
 _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
     *("decided_by", "metadata"),
@@ -88,14 +91,12 @@ async def replay_lines(
     left_out = await _find_left_out(context.document)
     await context.wait_persisted()
     if redact:
-        async for _, edits in _Follower(kernel, row, *left_out).steps(upto):
+        async for _, edits in _Follower(kernel, row, left_out).steps(upto):
             for edit in edits:
                 await asyncio.to_thread(redaction.follow, edit)
-    label, named = redaction.hide(context.label), set[str]()
-    follower, at, changes = _Follower(kernel, row, *left_out), 0, 0
-    lines: list[ReplayLine] = [
-        ReplayHeader(context_id=context.id, label=label, started=row.created)
-    ]
+    follower, named, at, changes = _Follower(kernel, row, left_out), set[str](), 0, 0
+    about = {"label": redaction.hide(context.label), "started": row.created}
+    lines: list[ReplayLine] = [ReplayHeader(context_id=context.id, **about)]
     async for op, edits in follower.steps(upto):
         told: list[ReplayChange | ReplayPresence] = []
         authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
@@ -120,8 +121,7 @@ async def replay_lines(
     yield "".join(map(write_replay_line, [*lines, ReplayEnd(changes=changes)]))
 
 
-async def _find_left_out(document: Document) -> tuple[set[str], set[str]]:
-    """Return the blocks of which nothing is told, and the calls of which metadata are not."""
+async def _find_left_out(document: Document) -> _LeftOut:
     slices, hidden, parents = TimeSlice(), set[str](), dict[str, str | None]()
     for block in tuple(document.block_ids()):
         header = document.header(block)
@@ -140,11 +140,9 @@ async def _find_left_out(document: Document) -> tuple[set[str], set[str]]:
 class _Follower:
     """Changes of a document as edits of what has been told of its blocks."""
 
-    def __init__(
-        self, kernel: Kernel, row: ContextRow, hidden: set[str], bare_calls: set[str]
-    ) -> None:
+    def __init__(self, kernel: Kernel, row: ContextRow, left_out: _LeftOut) -> None:
         self._journal, self._row = kernel.journal, row
-        self._hidden, self._bare_calls = hidden, bare_calls
+        self._hidden, self._bare_calls = left_out
         self._document = Document(kernel.ids.client_id())
         self._told: dict[str, tuple[dict[str, Any], str]] = {}
         """Header and text of each block that has been told of."""
@@ -204,9 +202,8 @@ class _Follower:
         """Yield who went where in a version; in what is left out, only that they are there."""
         for place in self._presences.get(version, ()):
             if place.block not in self._told:
-                where = {"block": None, "cursor": None, "anchor": None}
-                activity = place.activity and Activity.IDLE
-                place = place.model_copy(update={**where, "activity": activity})
+                about = place.model_dump(include={"at", "session", "by"})
+                place = ReplayPresence(**about, activity=place.activity and Activity.IDLE)
             timeless = place.model_copy(update={"at": 0})
             if timeless != self._places.get(place.session):
                 self._places[place.session] = timeless
