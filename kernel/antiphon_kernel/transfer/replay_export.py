@@ -10,7 +10,7 @@ import asyncio
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
@@ -24,7 +24,7 @@ from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import without
-from antiphon_kernel.storage import ContextRow, CorruptContextError, StoredOp
+from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.text.search import RegexQuery, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
@@ -57,7 +57,6 @@ from antiphon_kernel.types.replay import (
 )
 
 _OPS_READ: Final = 200
-_LINES_TOGETHER: Final = 50
 _REDACTED: Final = "█"
 _REGEX_SECONDS: Final = 60.0
 
@@ -66,6 +65,9 @@ _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 
 _LeftOut = tuple[set[str], set[str]]
 """Blocks of which nothing is told, and calls of which metadata are not."""
+
+_Step = ReplayChange | ReplayPresence
+"""A line that changes something; while it is made, its time is that of the clock."""
 
 _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
@@ -91,22 +93,18 @@ async def replay_lines(
     left_out = await _find_left_out(context.document)
     await context.wait_persisted()
     if redact:
-        async for _, edits in _Follower(kernel, row, left_out).steps(upto):
-            for edit in edits:
-                await asyncio.to_thread(redaction.follow, edit)
-    follower, named, at, changes = _Follower(kernel, row, left_out), set[str](), 0, 0
+        async for page in _Follower(kernel, row, left_out).pages(upto):
+            await asyncio.to_thread(redaction.follow, page)
+    named, at, changes = set[str](), 0, 0
     about = {"label": redaction.hide(context.label), "started": row.created}
     lines: list[ReplayLine] = [ReplayHeader(context_id=context.id, **about)]
-    async for op, edits in follower.steps(upto):
-        told: list[ReplayChange | ReplayPresence] = []
-        authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
-        if edits:
-            if redact:
-                edits = [await asyncio.to_thread(redaction.apply, edit) for edit in edits]
-            about = {"at": op.time, "by": op.principal, "operation": op.operation}
-            told.append(ReplayChange(version=op.seq, edits=edits, **about))
-            changes += 1
-        for line in [*told, *follower.presences(op.seq)]:
+    async for page in _Follower(kernel, row, left_out).pages(upto):
+        if redact:
+            await asyncio.to_thread(redaction.apply, page)
+        for line in page:
+            edits = line.edits if isinstance(line, ReplayChange) else []
+            changes += bool(edits)
+            authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
             for one in (line.by, *authors):
                 member = context.document.member(one)
                 if one not in named and member is not None:
@@ -115,10 +113,9 @@ async def replay_lines(
                     lines.append(ReplayPrincipal(id=one, colour=member.colour, **known))
             at = max(at, line.at - row.created)
             lines.append(line.model_copy(update={"at": at}))
-        if len(lines) >= _LINES_TOGETHER:
-            yield "".join(map(write_replay_line, lines))
-            lines.clear()
-    yield "".join(map(write_replay_line, [*lines, ReplayEnd(changes=changes)]))
+        yield "".join(map(write_replay_line, lines))
+        lines.clear()
+    yield write_replay_line(ReplayEnd(changes=changes))
 
 
 async def _find_left_out(document: Document) -> _LeftOut:
@@ -146,25 +143,27 @@ class _Follower:
         self._document = Document(kernel.ids.client_id())
         self._told: dict[str, tuple[dict[str, Any], str]] = {}
         """Header and text of each block that has been told of."""
-        self._presences: dict[int, list[ReplayPresence]] = {}
-        """By version, of the transactions that were read last."""
         self._places: dict[str, ReplayPresence] = {}
         """By session, at no time."""
 
-    async def steps(self, upto: int) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit]], None]:
-        """Yield each transaction up to a version, with its edits of blocks that are told of."""
+    async def pages(self, upto: int) -> AsyncGenerator[list[_Step], None]:
+        """Yield what happened up to a version, that of some transactions at a time."""
         slices = TimeSlice()
         for after in range(0, upto, _OPS_READ):
-            last = min(after + _OPS_READ, upto)
-            self._presences = await self._journal.presences(self._row, after, last)
+            last, page = min(after + _OPS_READ, upto), list[_Step]()
+            presences = await self._journal.presences(self._row, after, last)
             for op in await self._journal.ops(self._row, after=after, upto=last):
                 try:
                     change = self._document.apply_update(op.update).change
                 except ValueError as error:
                     what = f"its change cannot be applied ({error})"
                     raise CorruptContextError(self._row, what, op.seq) from error
-                yield op, list(self._edits(change))
+                if edits := [*self._edits(change)]:
+                    about = {"at": op.time, "by": op.principal, "operation": op.operation}
+                    page.append(ReplayChange(version=op.seq, edits=edits, **about))
+                page += self._moves(presences.get(op.seq, ()))
                 await slices.pause()
+            yield page
         self._document.close()
 
     def _edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
@@ -198,9 +197,9 @@ class _Follower:
             fields["metadata"] = shown
         return fields
 
-    def presences(self, version: int) -> Iterator[ReplayPresence]:
-        """Yield who went where in a version; in what is left out, only that they are there."""
-        for place in self._presences.get(version, ()):
+    def _moves(self, places: Iterable[ReplayPresence]) -> Iterator[ReplayPresence]:
+        """Changed places of sessions; in what is left out, only that they are there."""
+        for place in places:
             if place.block not in self._told:
                 about = place.model_dump(include={"at", "session", "by"})
                 place = ReplayPresence(**about, activity=place.activity and Activity.IDLE)
@@ -228,10 +227,14 @@ class _Redaction:
         self._told = defaultdict[str, int](int)
         """Number of the characters that `apply` has seen."""
 
-    def follow(self, edit: ReplayEdit) -> None:
-        """Find what matches in a text behind an edit."""
-        if isinstance(edit, ChangedHeader):
-            return
+    def follow(self, page: Iterable[_Step]) -> None:
+        """Find what matches in the texts that change."""
+        for line in page:
+            for edit in line.edits if isinstance(line, ReplayChange) else ():
+                if not isinstance(edit, ChangedHeader):
+                    self._follow(edit)
+
+    def _follow(self, edit: CreatedBlock | SplicedText) -> None:
         if isinstance(edit, CreatedBlock):
             edit = SplicedText(block=edit.block, offset=0, inserted=edit.text)
         at, end, inserted = edit.offset, edit.offset + edit.deleted, edit.inserted
@@ -245,8 +248,13 @@ class _Redaction:
             for number in numbers[start + first : start + last]:
                 known[number] = 1
 
-    def apply(self, edit: ReplayEdit) -> ReplayEdit:
-        """Return the next edit without what is not to be told."""
+    def apply(self, page: Iterable[_Step]) -> None:
+        """Hide in what happened next what is not to be told."""
+        for line in page:
+            if isinstance(line, ReplayChange):
+                line.edits[:] = map(self._apply, line.edits)
+
+    def _apply(self, edit: ReplayEdit) -> ReplayEdit:
         if isinstance(edit, ChangedHeader):
             return edit.model_copy(update={"fields": self._hide_fields(edit.fields)})
         if isinstance(edit, SplicedText):
