@@ -187,15 +187,14 @@ class _Follower:
                 yield SplicedText(block=block, **asdict(one))
 
     def _fields(self, header: BlockHeader) -> dict[str, Any]:
-        fields = without(header_fields(header), "blob", "runs_for", "source_context")
+        fields = without(header_fields(header), "blob", "runs_for", "source_context", "metadata")
+        told = header.metadata if header.id not in self._bare_calls else {}
         shown = {
             name: said
-            for name, said in fields.pop("metadata", {}).items()
+            for name, said in told.items()
             if name in _METADATA or (name, said) == ("type", SUMMARY_TYPE)
         }
-        if shown and header.id not in self._bare_calls:
-            fields["metadata"] = shown
-        return fields
+        return fields | ({"metadata": shown} if shown else {})
 
     def _moves(self, places: Iterable[ReplayPresence]) -> Iterator[ReplayPresence]:
         """Changed places of sessions; in what is left out, only that they are there."""
@@ -224,8 +223,8 @@ class _Redaction:
         """Of the characters of each text, as it is now."""
         self._matches = defaultdict[str, bytearray](bytearray)
         """By the number of a character: 1 if it is not to be told."""
-        self._told = defaultdict[str, int](int)
-        """Number of the characters that `apply` has seen."""
+        self._left: dict[str, Iterator[int]] = {}
+        """The same of those that `apply` has not seen."""
 
     def follow(self, page: Iterable[_Step]) -> None:
         """Find what matches in the texts that change."""
@@ -264,9 +263,8 @@ class _Redaction:
 
     def _next(self, block: str, inserted: str) -> str:
         """The next characters of a block."""
-        begin = self._told[block]
-        end = self._told[block] = begin + len(inserted)
-        pairs = zip(inserted, self._matches[block][begin:end], strict=True)
+        left = self._left.setdefault(block, iter(self._matches[block]))
+        pairs = zip(inserted, left, strict=False)
         return "".join([_REDACTED if is_hidden else one for one, is_hidden in pairs])
 
     def _hide_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
