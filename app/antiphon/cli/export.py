@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import click
@@ -15,6 +14,9 @@ from antiphon.cli.errors import CommandError, call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.signals import run
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+
+STREAM: Final = "-"
+"""Standard output."""
 
 _CONTENT: Final = ("jsonl", "markdown", "messages")
 """Formats of what is there now, which the kernel writes."""
@@ -81,7 +83,8 @@ def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, i
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default=STREAM,
     metavar="FILE",
     help="Write to FILE.  [default: standard output]",
 )
@@ -96,7 +99,7 @@ def export(
     theme: str | None,
     speed: float,
     max_pause: float,
-    output: Path | None,
+    output: str,
     kernel: KernelTarget,
 ) -> None:
     """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
@@ -126,7 +129,7 @@ def export(
         raise click.UsageError(
             f"--redact goes with formats of how a context came to be, not with {format_}"
         )
-    if output is None and format_ in ("gif", "mp4"):
+    if output == STREAM and format_ in ("gif", "mp4"):
         raise click.UsageError(f"{format_} is no text: name a file for it with --output")
     if theme is not None:
         _check_theme(theme)
@@ -139,20 +142,20 @@ def export(
         check_converters(format_)
         pieces = export_context(kernel.find()(), params)
         if static or format_ == "recording":
-            pieces = _read(pieces, static)
+            pieces = _read(pieces, static, max_pause)
         elif format_ in _PICTURES:
             pieces = _show(pieces, format_, size, theme, speed, max_pause)
-        if output is not None:
-            _write(pieces, output)
-            return
-        if sys.stdout.isatty():
+        if output == STREAM and sys.stdout.isatty():
             neutral = sanitize if format_ in ("markdown", "svg", "html") else escape_json
             pieces = (neutral(piece.decode()).encode() for piece in pieces)
-        sys.stdout.buffer.writelines(pieces)
+        with click.open_file(output, "wb", lazy=True) as target:
+            target.writelines(pieces)
     except AntiphonError as error:
         raise call_error(error) from error
     except ConversionError as error:
         raise CommandError(str(error)) from error
+    except click.FileError as error:
+        raise CommandError(error.format_message()) from error
     finally:
         sys.stdout.flush()
 
@@ -166,22 +169,14 @@ def _check_theme(name: str) -> None:
         raise click.UsageError(f"there is no theme {name!r}; known: {', '.join(sorted(known))}")
 
 
-def _write(pieces: Iterable[bytes], output: Path) -> None:
-    try:
-        with output.open("wb") as file:
-            file.writelines(pieces)
-    except OSError as error:
-        raise CommandError(f"{output} cannot be written: {error.strerror}.") from error
-
-
-def _read(pieces: Iterable[bytes], static: bool) -> Iterator[bytes]:
-    """Yield what is made of the lines alone."""
+def _read(pieces: Iterable[bytes], static: bool, max_pause: float) -> Iterator[bytes]:
+    """Yield what is made of a replay without the app."""
     from antiphon.export.recording import recording_of
     from antiphon.export.static_page import static_page
-    from antiphon_kernel.types.replay import read_replay_line
+    from antiphon.replay.replay import Replay
 
-    lines = [read_replay_line(number, line) for number, line in enumerate(_lines(pieces), 1)]
-    yield (static_page if static else recording_of)(lines).encode()
+    replay = Replay.read(_lines(pieces), max_pause=max_pause)
+    yield (static_page if static else recording_of)(replay).encode()
 
 
 def _show(

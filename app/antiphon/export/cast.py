@@ -36,9 +36,10 @@ def write_cast(
     theme = {"fg": page.foreground, "bg": page.background, "palette": PALETTE}
     term = {"cols": size[0], "rows": size[1], "type": "xterm-256color", "theme": theme}
     lines: list[object] = [{"version": 3, "term": term, "title": title}]
-    # Behind the last frame, a shell has its cursor again.
-    end = frames[-1].at_ms + HOLD_MS, "o", f"\x1b[0m\x1b[{size[1]};{size[0]}H\x1b[?25h"
-    events = [*_outputs(frames), *((at, "m", name) for at, name in marks), end]
+    events = [*_outputs(frames), *((at, "m", name) for at, name in marks)]
+    # In the end a shell has its cursor again.
+    shown = f"\x1b[0m\x1b[{size[1]};{size[0]}H\x1b[?25h"
+    events.append((max(at for at, _, _ in events) + HOLD_MS, "o", shown))
     before = 0
     for at, kind, text in sorted(events, key=lambda event: event[0]):
         lines.append([(at - before) / 1000, kind, text])

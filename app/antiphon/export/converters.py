@@ -6,18 +6,13 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-CONVERTERS: Final[Mapping[str, tuple[str, ...]]] = {"gif": ("agg",), "mp4": ("agg", "ffmpeg")}
-"""Programs that make a format, one after the other."""
+_PROGRAMS: Final = {"gif": ("agg",), "mp4": ("agg", "ffmpeg")}
 
-_LONGEST_PAUSE: Final = "100000"
-"""Seconds: a cast's own pauses stay as they are."""
-
-_EVEN: Final = "pad=ceil(iw/2)*2:ceil(ih/2)*2"
-"""Films that are seen everywhere have even sides."""
+_FILM: Final = ("-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2")
+"""Films that are seen everywhere have these colours, and even sides."""
 
 
 class ConversionError(Exception):
@@ -26,7 +21,7 @@ class ConversionError(Exception):
 
 def check_converters(format_: str) -> None:
     """Raise ConversionError if a program that makes the format is not installed."""
-    missing = [name for name in CONVERTERS.get(format_, ()) if shutil.which(name) is None]
+    missing = [name for name in _PROGRAMS.get(format_, ()) if shutil.which(name) is None]
     if missing:
         raise ConversionError(
             f"{format_} needs {' and '.join(missing)}, which cannot be found here: install"
@@ -44,11 +39,11 @@ def convert(cast: str, format_: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, gif, mp4 = (Path(folder) / f"replay.{kind}" for kind in ("cast", "gif", "mp4"))
         source.write_text(_version_2(cast), "utf-8")
-        _run("agg", "--idle-time-limit", _LONGEST_PAUSE, str(source), str(gif))
+        # The cast's own pauses stay as they are.
+        _run("agg", "--idle-time-limit", "100000", str(source), str(gif))
         if format_ == "gif":
             return gif.read_bytes()
-        picture = ("-pix_fmt", "yuv420p", "-vf", _EVEN, "-movflags", "+faststart")
-        _run("ffmpeg", "-loglevel", "error", "-i", str(gif), *picture, str(mp4))
+        _run("ffmpeg", "-loglevel", "error", "-i", str(gif), *_FILM, str(mp4))
         return mp4.read_bytes()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +20,7 @@ from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.replay import Replay
 from antiphon.screens.replay_frame import ReplayBar
+from antiphon.settings import Settings
 from antiphon.textual_patches.screens import refresh_now, terminal_rows
 from antiphon.themes import DEFAULT_THEME
 
@@ -30,11 +30,11 @@ FRAME_MS: Final = 100
 START_SECONDS: Final = 0.2
 """The app has begun by then, in the order of its timers."""
 
-PATIENCE: Final = 1.0
-"""Seconds after which no widget is waited for any more."""
+TURNS: Final = 50
+"""Of the event loop; in each, every widget handles a message."""
 
 MOST_ROUNDS: Final = 8
-"""Times that is looked whether a frame still changes."""
+"""Times that a frame is drawn until it stays as it is."""
 
 
 class Look(NamedTuple):
@@ -63,10 +63,12 @@ async def replay_frames(
 ) -> list[Frame]:
     """Return what the app shows of a replay, as often as it is another picture.
 
-    Equal replays have equal frames: no clock but the replay's has a part in them.
+    Equal replays have equal frames: no settings and no clock but the replay's have a part in them.
     """
     options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
     app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
+    # Not those of the person here, whose project and other contexts would be beside the text.
+    app.settings = Settings(sidebar=False)
     frames: list[Frame] = []
     async with app.run_test(size=size) as pilot:
         player, page = app.session.player, app.document_screen
@@ -75,14 +77,14 @@ async def replay_frames(
         page.frame.footer.display = page.query_one(ReplayBar).display = False
 
         def draw() -> None:
-            while page.frame.notice.hint is not None:  # of the person's settings
+            while page.frame.notice.hint is not None:  # of mistakes in settings
                 page.frame.notice.clear_hint()
             page.controllers.draw()
 
         await pilot.pause(START_SECONDS)
         for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
             player.seek(round(at * speed))
-            rows = await shown_frame(app, draw)
+            rows = await _settled(app, draw)
             if not frames or frames[-1].rows != rows:
                 frames.append(Frame(at, rows))
         await app.session.close()
@@ -90,37 +92,18 @@ async def replay_frames(
     return frames
 
 
-async def shown_frame(app: App[Any], draw: Callable[[], None] = lambda: None) -> tuple[Row, ...]:
-    """Return what an app shows once its widgets have done all that they were told so far.
-
-    Args:
-        draw: tells them to do at once what they would do in a moment.
-    """
+async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
+    """Return what an app shows once it draws nothing else."""
     rows: tuple[Row, ...] = ()
     for _ in range(MOST_ROUNDS):
         draw()
-        await _caught_up(app)
+        refresh_now(app)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         before, rows = rows, shown_rows(app)
         if rows == before:
             break
     return rows
-
-
-async def _caught_up(app: App[Any]) -> None:
-    for _ in range(2):  # messages, then what their handlers have sent
-        left, reached = 0, asyncio.Event()
-
-        def handled() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                reached.set()  # noqa: B023  of this round, which waits for it
-
-        for node in (app, *app.screen.walk_children(with_self=True)):
-            left += node.call_later(handled)
-        with suppress(TimeoutError):  # of a widget that has gone meanwhile
-            await asyncio.wait_for(reached.wait(), PATIENCE)
-        refresh_now(app)
 
 
 def shown_rows(app: App[Any]) -> tuple[Row, ...]:

@@ -10,8 +10,8 @@ from importlib import resources
 
 _START = """
 const data = document.getElementById("cast").textContent;
-const place = document.getElementById("player");
-window.player = AsciinemaPlayer.create({ data }, place, { fit: "both", cursorMode: "hidden" });
+const looks = { fit: "both", cursorMode: "hidden", poster: "npt:1" };
+window.player = AsciinemaPlayer.create({ data }, document.getElementById("player"), looks);
 """
 
 
@@ -20,22 +20,20 @@ def write_player_page(cast: str) -> str:
     files = resources.files("antiphon.export") / "asciinema_player"
     player = (files / "asciinema-player.min.js").read_text("utf-8")
     style = (files / "asciinema-player.css").read_text("utf-8")
-    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in (player, _START))
     header = json.loads(cast.partition("\n")[0])
+    ground = header["term"]["theme"]["bg"]
+    style += f"html, body, #player {{height: 100%; margin: 0; background: {ground}}}"
     # In JSON, only texts have this character.
     data = cast.replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src {allowed} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; base-uri 'none'; \
-form-action 'none'">
+script-src {_hash(player)} {_hash(_START)} 'wasm-unsafe-eval'; style-src {_hash(style)}; \
+base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width">
 <title>{escape(header["title"])}</title>
 <style>{style}</style>
-<style>
-html, body, #player {{ height: 100%; margin: 0; background: {header["term"]["theme"]["bg"]} }}
-</style>
 <div id="player"></div>
 <script type="application/json" id="cast">{data}</script>
 <script>{player}</script>
@@ -44,5 +42,5 @@ html, body, #player {{ height: 100%; margin: 0; background: {header["term"]["the
 """
 
 
-def _digest(script: str) -> str:
-    return b64encode(sha256(script.encode()).digest()).decode()
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -17,6 +17,8 @@ from antiphon.export.cast import write_cast
 from antiphon.export.converters import ConversionError, check_converters, convert
 from antiphon.export.frames import Frame, Look, Row, replay_frames
 from antiphon.export.html_page import write_player_page
+from antiphon.export.recording import recording_of
+from antiphon.export.static_page import static_page
 from antiphon.export.svg import write_svg
 from antiphon.replay.replay import Replay
 from antiphon_kernel.transfer import replay_lines
@@ -89,8 +91,9 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     lines: list[bytes], own_home: Path
 ) -> None:
     replay, frames = await frames_of(lines)
-    # What is wrong in somebody's settings is a hint, at a moment that nobody knows.
-    (own_home / "config" / "antiphon" / "settings.toml").write_text("nothing = 1")
+    # Of what is wrong in it a hint would tell, at a moment that nobody knows.
+    settings = 'nothing = 1\ngutter = "wide"\n'
+    (own_home / "config" / "antiphon" / "settings.toml").write_text(settings)
     assert (await frames_of(lines))[1] == frames
     cast = write_cast(frames, SIZE, "a <run>", [(mark.at_ms, mark.title) for mark in replay.marks])
     made = {
@@ -98,6 +101,8 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
         "cast": cast,
         "svg": write_svg(frames, SIZE),
         "html": write_player_page(cast),
+        "static": static_page(replay),
+        "recording": recording_of(replay),
     }
     for name, text in made.items():
         assert SEEN in text, name
@@ -195,7 +200,8 @@ async def test_page_plays_and_seeks_without_a_network(tmp_path: Path) -> None:
         await page.goto(page_file.as_uri())
         assert await page.title() == "a <run>"
         shown = page.locator(".ap-term")
-        for seconds, text in ((0.7, "</script>"), (0.1, "first"), (1.2, "third")):
+        await expect(shown).to_contain_text("</script>")  # a picture, before it plays
+        for seconds, text in ((1.2, "third"), (0.1, "first"), (0.7, "</script>")):
             await page.evaluate(f"player.seek({seconds})")
             await expect(shown).to_contain_text(text)
         await page.evaluate("player.seek(0)")
