@@ -10,6 +10,7 @@ from typing import Final
 from rich.cells import cell_len
 
 from antiphon.export.frames import Frame, Look, Row
+from antiphon_kernel.text.sanitize import sanitize
 
 PALETTE: Final = (
     "#000000:#cc3333:#33aa33:#bb9922:#3377cc:#aa44aa:#33aaaa:#cccccc"
@@ -35,8 +36,8 @@ def write_cast(
     page = page_look(frames[0])
     theme = {"fg": page.foreground, "bg": page.background, "palette": PALETTE}
     term = {"cols": size[0], "rows": size[1], "type": "xterm-256color", "theme": theme}
-    lines: list[object] = [{"version": 3, "term": term, "title": title}]
-    events = [*_outputs(frames), *((at, "m", name) for at, name in marks)]
+    lines: list[object] = [{"version": 3, "term": term, "title": sanitize(title)}]
+    events = [*_outputs(frames), *((at, "m", sanitize(name)) for at, name in marks)]
     # In the end a shell has its cursor again.
     shown = f"\x1b[0m\x1b[{size[1]};{size[0]}H\x1b[?25h"
     events.append((max(at for at, _, _ in events) + HOLD_MS, "o", shown))

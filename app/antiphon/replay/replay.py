@@ -155,6 +155,8 @@ class Replay:
         """
         who, places = self.people[line.by], state.places
         if isinstance(line, ReplayPresence):
+            if line.session in self.people:
+                raise ValueError(f"session {line.session} is a principal")
             here = {one.session for one in places.values() if one.by == line.by and one.activity}
             stays = line.activity or here - {line.session, line.by}
             places.pop(line.by, None)
@@ -169,6 +171,8 @@ class Replay:
             block = state.blocks[edit.block] = _edited(before, edit)
             if isinstance(edit, SplicedText):
                 _shift(places, edit)
+            if block.header.author not in self.people:
+                raise ValueError(f"author {block.header.author} of block {edit.block} is not named")
             kind = _kind_of(block)
             if kind and (before is None or _kind_of(before) != kind):
                 marks.append((kind, self._title(block), block.header.author))

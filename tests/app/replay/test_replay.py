@@ -70,7 +70,18 @@ BEGUN = written(HEADER, *PEOPLE, change(1, "amy", created("b1", "amy", "one")))
         ([*BEGUN, b'{"type": "change"}\n', BEGUN[-1]], "Line 6 is none of a replay"),
         (BEGUN + written(change(2, "amy", created("b1", "amy"))), "Line 6 does not fit"),
         (BEGUN + written(change(2, "zoe", created("b2", "amy"))), "Line 6 does not fit"),
-        (BEGUN + written(change(2, "amy", created("b2", "zoe", "?"))), "Line 6 does not fit"),
+        (
+            BEGUN + written(change(2, "amy", created("b2", "zoe", role="model"))),
+            "Line 6 does not fit: author zoe of block b2 is not named",
+        ),
+        (
+            BEGUN + written(change(2, "amy", ChangedHeader(block="b1", fields={"author": "zoe"}))),
+            "Line 6 does not fit: author zoe of block b1 is not named",
+        ),
+        (
+            BEGUN + written(presence(2, "amy", "typing", session="amy", block="b2")),
+            "Line 6 does not fit: session amy is a principal",
+        ),
         (
             BEGUN + written(change(2, "amy", SplicedText(block="b1", offset=2, deleted=2))),
             "Line 6 does not fit: block b1 has no code points 2 to 4",
