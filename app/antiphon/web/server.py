@@ -113,7 +113,7 @@ class WebSession(GuestSession):
                         self.take_input(typed.encode("utf-8", "replace"))
                     case ["resize", {"width": int(width), "height": int(height)}]:
                         self.resize(width, height)
-                    case ["ping", str(word)]:
+                    case ["ping", str(word)] if self._output.empty():  # else it hears that
                         self._output.put_nowait(json.dumps(["pong", word]))
                 await self._may_read.wait()
 
@@ -160,9 +160,11 @@ class _WebServer:
         A page of another origin says so in `Origin`, and a name that somebody else has pointed at
         this machine is in `Host`.
         """
-        host, path = request.headers.get("Host", ""), urlsplit(request.path).path
-        origin = request.headers.get("Origin")
-        if not self._is_own(host) or (origin is not None and urlsplit(origin).netloc != host):
+        try:
+            path, is_own = urlsplit(request.path).path, self._is_own(request.headers)
+        except (LookupError, ValueError):  # a header twice, or an address that is none
+            path, is_own = "", False
+        if not is_own:
             return connection.respond(
                 HTTPStatus.FORBIDDEN,
                 "Not served under this name, or to this origin: antiphon share --url names one.\n",
@@ -175,13 +177,16 @@ class _WebServer:
         described = {"Content-Type": kind, "Content-Length": str(len(body))}
         return Response(HTTPStatus.OK, "OK", Headers(described | _HEADERS), body)
 
-    def _is_own(self, host: str) -> bool:
-        """Return whether a host is named as this machine is, or by numbers, which are nobody's."""
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-            return name in self._names or bool(ipaddress.ip_address(name))
-        except ValueError:
-            return False
+    def _is_own(self, headers: Headers) -> bool:
+        """Return whether the host is named as this machine is, or by numbers, which are nobody's.
+
+        Raises:
+            LookupError, ValueError: if it is not.
+        """
+        host, origin = headers.get("Host", ""), headers.get("Origin")
+        name = urlsplit(f"//{host}").hostname or ""
+        is_named = name in self._names or bool(ipaddress.ip_address(name))
+        return is_named and (origin is None or urlsplit(origin).netloc == host)
 
     async def serve(self, connection: ServerConnection) -> None:
         """Serve a page from its first message on, until it has gone or its session is over."""

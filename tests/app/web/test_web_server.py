@@ -181,6 +181,9 @@ async def test_page_is_served_to_its_own_names_and_origin_only(guests: WebGuests
         ("/", own, "null", 403),
         ("/session", own, "http://127.0.0.1:1", 403),
         ("/session", "evil.example", None, 403),
+        ("/", own, "http://[", 403),
+        ("http://[", own, None, 403),
+        ("/", f"{own}\r\nHost: evil.example", None, 403),
     ):
         headers = {"Host": host} | ({"Origin": origin} if origin is not None else {})
         assert (await answer(guests.port, path, **headers))[0] == status, (path, host, origin)
@@ -316,6 +319,14 @@ async def test_page_that_reads_nothing_fills_no_memory(
             idle += 1
         await asyncio.sleep(0.005)
     assert written < 10_000_000
+    for typed in (*[["ping", "x"]] * 20, ["stdin", "y"]):
+        await socket.send(json.dumps(typed))
+    await until(lambda: process.typed == b"y", "what was typed")
+    socket.transport.resume_reading()
+    heard = list[str | bytes]()
+    while sum(len(one) for one in heard if isinstance(one, bytes)) < written:
+        heard.append(await socket.recv())
+    assert len([one for one in heard if isinstance(one, str)]) <= 1
     socket.transport.abort()
     await until(lambda: process.ended, "the end of the process")
 
