@@ -56,7 +56,8 @@ def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, i
     "--redact",
     multiple=True,
     metavar="PATTERN",
-    help="Black out what matches this regular expression; may be given several times.",
+    help="Black out what matches this regular expression within a line; may be given several"
+    " times.",
 )
 @click.option(
     "--size",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon.replay.replay import Replay, ReplayState
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, SplicedText
 
@@ -47,12 +49,18 @@ class _Part:
             self.block = header.id
 
     def call(self, at: int, header: BlockHeader) -> None:
-        """Take a call's arguments once they are known; it lasts until it changes no more."""
-        if header.input is not None:
+        """Take a call's arguments once they are known; it lasts until it changes no more.
+
+        Arguments that cannot be read, with an end that is redacted perhaps, cannot be played.
+        """
+        if header.input is None:
+            return
+        with suppress(ValueError):
+            arguments = read_json(header.input)
             if header.id not in self.calls:
                 name = header.tool_name or "shell"
                 self.calls[header.id] = self.add(at, type="tool_call", name=name)
-            self.calls[header.id]["input"] = json.loads(header.input)
+            self.calls[header.id]["input"] = arguments
             self.ended = max(self.ended, at)
 
     def send(self, at: int, text: str) -> None:

@@ -159,6 +159,12 @@ def test_cast_writes_only_what_has_changed() -> None:
     assert json.loads(lines[2]) == [0.5, "o", "\x1b[2;1H\x1b[0;1;38;2;255;0;0;48;2;34;34;34mabd"]
 
 
+def test_cast_has_titles_that_drive_no_terminal() -> None:
+    lines = write_cast(hand_made("a"), (5, 2), "\x9b2J\u202e", [(0, "bo\x1b: \x9b2J")]).splitlines()
+    assert json.loads(lines[0])["title"] == "\ufffd2J\u21e0"
+    assert json.loads(lines[2]) == [0.0, "m", "bo\u241b: \ufffd2J"]
+
+
 @pytest.fixture
 def agg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program of that name, the only one, that copies its input."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from html.parser import HTMLParser
@@ -192,3 +193,14 @@ def test_static_page_runs_nothing_and_asks_nobody_whatever_is_written() -> None:
     assert addresses == {"https://e.test/?%22%3E%3Cscript%3E"}
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", page)
     assert "default-src 'none'; style-src 'sha256-" in page
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"command": "ls █████', "[" * 2_000, '{"command": "\\ud800"}']
+)
+def test_recording_has_no_call_whose_arguments_cannot_be_read(arguments: str) -> None:
+    run = Run()
+    run.create(0, "aria", "a", "tool_call", tool_name="shell", input=arguments)
+    run.create(10, "aria", "b", "text", "Done.")
+    _, *events = recording_of(run.replay()).splitlines()
+    assert [json.loads(one)["type"] for one in events] == ["text"]
