@@ -117,9 +117,9 @@ class Player:
 
     @property
     def version(self) -> int:
-        """Return the version of the context at this moment."""
+        """Return the version of the context at this moment; the first has nothing in it."""
         lines = (one.line for one in reversed(self.replay.steps[: self._taken]))
-        return next((one.version for one in lines if isinstance(one, ReplayChange)), 0)
+        return next((one.version for one in lines if isinstance(one, ReplayChange)), 1)
 
     def seek(self, at_ms: int) -> None:
         """Go to a moment; before the first and behind the last there is none."""

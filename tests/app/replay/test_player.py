@@ -100,3 +100,8 @@ def test_presence_is_as_recorded_and_until_then_where_somebody_last_wrote() -> N
     }
     for at in (*at_moments, *reversed(at_moments)):
         assert present(at) == at_moments[at], at
+
+
+def test_version_before_the_first_change_is_one_that_can_be_forked() -> None:
+    player = Player(Replay.read(written(HEADER, *PEOPLE), max_pause=None))
+    assert player.version == 1
