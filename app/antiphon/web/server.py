@@ -28,13 +28,9 @@ from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import OpenedSession
 from antiphon.hosts.session import TERMINAL, GuestSession, SessionContext
 from antiphon.time_format import format_relative
-from antiphon_kernel.types.errors import AntiphonError
 
 JOIN_SECONDS: Final = 10.0
 """How long a page may take to connect, and then to show its invitation."""
-
-REFUSED_SECONDS: Final = 1.0
-"""How long whoever is refused waits for the answer."""
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
@@ -99,11 +95,7 @@ class WebSession(GuestSession):
             self._before.dismiss("You have opened this in another window.")
             await self._before.wait()
             self._before = None
-        try:
-            return await self.open(invitation=self._token, client=self._secret)
-        except AntiphonError:
-            await asyncio.sleep(REFUSED_SECONDS)
-            raise
+        return await self.open(invitation=self._token, client=self._secret)
 
     async def _receive(self) -> None:
         with suppress(ConnectionClosed):

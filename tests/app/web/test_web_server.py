@@ -137,10 +137,7 @@ async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
 
 
 @pytest.fixture
-async def guests(
-    served: ServedKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[WebGuests]:
-    monkeypatch.setattr("antiphon.web.server.REFUSED_SECONDS", 0.01)
+async def guests(served: ServedKernel, tmp_path: Path) -> AsyncIterator[WebGuests]:
     async with WebGuests(served, tmp_path) as one:
         yield one
 
