@@ -190,6 +190,7 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
         guest.wait_for_notice("The connection is gone. Trying again")
         guest.page.wait_for_timeout(max(0, 10_000 - 1_000 * (time.monotonic() - began)))
         relay.go_on()
+        wait_until(lambda: guest.text and guest.connections == 2, "the page again")
         guest.wait_for_notice("")
         guest.wait_for_words(after=seen)
         guest.wait_for("half a sentence")

@@ -65,36 +65,28 @@ class WebSession(GuestSession):
         connection: ServerConnection,
         token: str,
         secret: str,
-        before: WebSession | None,
     ) -> None:
-        """`before` is the last session of the browser whose secret this is."""
         super().__init__(context)
+        self.channel = self
         self.terminal = TERMINAL
         self.environment = {b"COLORTERM": b"truecolor"}
         self._connection = connection
         self._token = token
         self._secret = secret
-        self._before = before
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._output: asyncio.Queue[bytes | str | None] = asyncio.Queue()
 
     async def serve(self) -> None:
         """Talk with the page until it has gone or the session is over."""
-        self.begin()
+        self.session_started()
         tasks = [asyncio.create_task(one) for one in (self._receive(), self._send())]
         await self._connection.wait_closed()
         for task in tasks:
             task.cancel()
         self.connection_lost(None)
-        await self.wait()
 
     async def admit(self) -> OpenedSession:
-        """Take the place of the session that the same browser has open, once that has ended."""
-        if self._before is not None:
-            self._before.dismiss("You have opened this in another window.")
-            await self._before.wait()
-            self._before = None
         return await self.open(invitation=self._token, client=self._secret)
 
     async def _receive(self) -> None:
@@ -102,9 +94,9 @@ class WebSession(GuestSession):
             async for message in self._connection:
                 match _parsed(message):
                     case ["stdin", str(typed)]:
-                        self.take_input(typed.encode("utf-8", "replace"))
+                        self.data_received(typed.encode("utf-8", "replace"))
                     case ["resize", {"width": int(width), "height": int(height)}]:
-                        self.resize(width, height)
+                        self.terminal_size_changed(width, height)
                     case ["ping", str(word)]:
                         self._output.put_nowait(json.dumps(["pong", word]))
                 await self._may_read.wait()
@@ -117,7 +109,7 @@ class WebSession(GuestSession):
                     self.resume_writing()
             await self._connection.close()
 
-    def write(self, data: bytes, *, is_error: bool = False) -> None:
+    def write(self, data: bytes, datatype: int | None = None) -> None:
         self._output.put_nowait(data)
         self.pause_writing()
 
@@ -130,7 +122,7 @@ class WebSession(GuestSession):
     def say(self, text: str) -> None:
         self._output.put_nowait(json.dumps(["over", format_relative(text)]))
 
-    def close(self, code: int) -> None:
+    def exit(self, status: int) -> None:
         self._output.put_nowait(None)
 
 
@@ -139,8 +131,6 @@ class _WebServer:
 
     def __init__(self, context: SessionContext, url: str | None) -> None:
         self._context = context
-        self._by_browser: dict[str, WebSession] = {}
-        """The last session of each browser, by the browser's secret."""
         self._names = ("localhost", socket.gethostname().lower(), urlsplit(url or "").hostname)
         self._files = {
             path: (kind, gzip.compress(file.read_bytes())) for path, (kind, file) in _FILES.items()
@@ -182,12 +172,7 @@ class _WebServer:
                 first = _parsed(await connection.recv())
             match first:
                 case ["join", str(token), str(secret)] if 16 <= len(secret) <= 200:
-                    before = self._by_browser.get(secret)
-                    session = WebSession(self._context, connection, token[:200], secret, before)
-                    self._by_browser[secret] = session
-                    await session.serve()
-                    if self._by_browser.get(secret) is session:
-                        del self._by_browser[secret]
+                    await WebSession(self._context, connection, token[:200], secret).serve()
 
 
 def _parsed(text: str | bytes) -> Any:
