@@ -275,11 +275,7 @@ class GuestConnection(asyncssh.SSHServer):
 
 
 async def listen(context: SessionContext, options: HostOptions) -> HostListener:
-    """Listen for guests.
-
-    Raises:
-        OSError: if the port is taken, or there is no such interface.
-    """
+    """Listen for guests; raise OSError if the port is taken, or there is no such interface."""
     host_key = _host_key(context.guests.parent)
     acceptor = await asyncssh.create_server(
         partial(GuestConnection, GuestConnections(context)),

@@ -30,7 +30,7 @@ from antiphon.hosts.session import TERMINAL, GuestSession, SessionContext
 from antiphon.time_format import format_relative
 
 JOIN_SECONDS: Final = 10.0
-"""How long a page may take to connect, and then to show its invitation."""
+"""How long a page that has connected may take to show its invitation."""
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
@@ -168,9 +168,7 @@ class _WebServer:
     async def serve(self, connection: ServerConnection) -> None:
         """Serve a page from its first message on, until it has gone or its session is over."""
         with suppress(TimeoutError, ConnectionClosed):
-            async with asyncio.timeout(JOIN_SECONDS):
-                first = _parsed(await connection.recv())
-            match first:
+            match _parsed(await asyncio.wait_for(connection.recv(), JOIN_SECONDS)):
                 case ["join", str(token), str(secret)] if 16 <= len(secret) <= 200:
                     await WebSession(self._context, connection, token[:200], secret).serve()
 
@@ -183,18 +181,13 @@ def _parsed(text: str | bytes) -> Any:
 
 
 async def listen(context: SessionContext, options: HostOptions) -> HostListener:
-    """Listen for pages.
-
-    Raises:
-        OSError: if the port is taken, or there is no such interface.
-    """
+    """Listen for pages; raise OSError if the port is taken, or there is no such interface."""
     host = _WebServer(context, options.url)
     server = await serve(
         host.serve,
         options.bind,
         options.port,
         process_request=host.answer,
-        open_timeout=JOIN_SECONDS,
         max_queue=1,
         compression=None,
         ping_interval=15,
