@@ -225,6 +225,7 @@ def share(
     or started.
     """
     from antiphon.cli.launcher import ensure_kernel, stop_host
+    from antiphon.hosts.host_address import HostOptions
     from antiphon_kernel.client.address import read_address
 
     orders = (lists, promote, demote, kick, session, stop)
@@ -259,11 +260,13 @@ def share(
         elif web:
             wanted = {"role": role or "viewer", "name": name, "uses": uses}
             wanted["minutes"] = 24 * 60 if minutes is None else minutes
-            _share_web(folder, kernel, wanted, bind, port, url, as_json)
+            options = HostOptions(kind="web", bind=bind, port=port, url=url)
+            _share_web(folder, kernel, wanted, options, as_json)
         else:
             added = _add_keys(kernel, as_json, users, files, name, role)
             until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
-            _share(folder, kernel, added, ask, bind, port, until, as_json)
+            options = HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until)
+            _share(folder, kernel, added, options, as_json)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
 
@@ -272,13 +275,10 @@ def _share(
     folder: Path,
     kernel: KernelTarget,
     added: list[dict[str, Any]],
-    ask: bool,
-    bind: str,
-    port: int,
-    until: int | None,
+    options: HostOptions,
     as_json: bool,
 ) -> None:
-    from antiphon.hosts.host_address import HostOptions, is_loopback, running_host
+    from antiphon.hosts.host_address import is_loopback, running_host
 
     if find_spec("asyncssh") is None:
         raise CommandError(
@@ -286,13 +286,13 @@ def _share(
         )
     keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
-    if running_host(folder, "ssh") is None and not is_loopback(bind) and not good:
+    if running_host(folder, "ssh") is None and not is_loopback(options.bind) and not good:
         raise CommandError(
-            f"listening on {bind} lets other machines connect, and nobody's key is known yet: name"
-            " some with --github or --keys.",
+            f"listening on {options.bind} lets other machines connect, and nobody's key is known"
+            " yet: name some with --github or --keys.",
             ExitCode.USAGE,
         )
-    address = _started(folder, HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until))
+    address = _started(folder, options)
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
@@ -323,21 +323,15 @@ def _started(folder: Path, asked: HostOptions) -> HostAddress:
 
 
 def _share_web(
-    folder: Path,
-    kernel: KernelTarget,
-    wanted: dict[str, Any],
-    bind: str,
-    port: int,
-    url: str | None,
-    as_json: bool,
+    folder: Path, kernel: KernelTarget, wanted: dict[str, Any], options: HostOptions, as_json: bool
 ) -> None:
-    from antiphon.hosts.host_address import HostOptions, is_loopback
+    from antiphon.hosts.host_address import is_loopback
 
     if find_spec("textual_serve") is None:
         raise CommandError(
             "a browser needs a library that is not installed: pip install 'antiphon[web]'."
         )
-    address = _started(folder, HostOptions(kind="web", bind=bind, port=port, url=url))
+    address = _started(folder, options)
     made, words = _invitation(kernel, wanted, as_json)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"

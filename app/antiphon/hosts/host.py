@@ -47,11 +47,8 @@ class HostListener(NamedTuple):
 def run_host(data: Path, options: HostOptions) -> int:
     """Serve guests until a signal, the kernel's end, or the time is over; return the exit code."""
     check_ownership(data)
-    log_file = os.open(
-        data / LOG_FILE.format(options.kind),
-        os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-        0o600,
-    )
+    log = data / LOG_FILE.format(options.kind)
+    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -95,10 +92,8 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
     stands = options.model_dump() | {"port": listener.port, "fingerprint": listener.fingerprint}
     address = HostAddress(**stands, pid=os.getpid())
     write_private(data / PORT_FILE.format(options.kind), f"{address.port}\n")
-    write_private(
-        data / ADDRESS_FILE.format(options.kind),
-        f"{address.model_dump_json(exclude_none=True)}\n",
-    )
+    stored = f"{address.model_dump_json(exclude_none=True)}\n"
+    write_private(data / ADDRESS_FILE.format(options.kind), stored)
     if options.until is not None:
         seconds = max(0.0, options.until / 1_000 - time.time())
         loop.call_later(seconds, end, "its time is over", "The time of the shared session is over.")

@@ -24,7 +24,7 @@ function say(text, isOver) {
 window.WebSocket = class extends Socket {
   constructor(url) {
     super(new URL(url.split("?")[0], location.href.replace(/^http/, "ws")));
-    this.asked = this.heard = 0;
+    this.heard = true;
     this.onopen = () => super.send(JSON.stringify(["join", token, secret])); // before its size
     this.onmessage = ({ data }) => this.take(data);
     this.onclose = ({ code }) => (code === 1000 ? say("You have left.", true) : this.lose());
@@ -32,7 +32,7 @@ window.WebSocket = class extends Socket {
   }
 
   take(data) {
-    this.heard = Date.now();
+    this.heard = true;
     if (typeof data !== "string") {
       if (!notice.hidden) document.querySelector("textarea").focus();
       say("");
@@ -43,9 +43,9 @@ window.WebSocket = class extends Socket {
   }
 
   check() {
-    if (this.asked > this.heard) this.lose();
-    else this.send('["ping", ""]');
-    this.asked = Date.now();
+    if (!this.heard) return this.lose();
+    this.heard = false;
+    this.send('["ping", ""]');
   }
 
   // The page is loaded anew, with its terminal, as soon as it can be.

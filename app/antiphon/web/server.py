@@ -60,19 +60,14 @@ class WebSession(GuestSession):
     """A session of a page."""
 
     def __init__(
-        self,
-        context: SessionContext,
-        connection: ServerConnection,
-        token: str,
-        secret: str,
+        self, context: SessionContext, connection: ServerConnection, shown: dict[str, str]
     ) -> None:
         super().__init__(context)
         self.channel = self
         self.terminal = TERMINAL
         self.environment = {b"COLORTERM": b"truecolor"}
         self._connection = connection
-        self._token = token
-        self._secret = secret
+        self._shown = shown
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._output: asyncio.Queue[bytes | str | None] = asyncio.Queue()
@@ -87,7 +82,7 @@ class WebSession(GuestSession):
         self.connection_lost(None)
 
     async def admit(self) -> OpenedSession:
-        return await self.open(invitation=self._token, client=self._secret)
+        return await self.open(**self._shown)
 
     async def _receive(self) -> None:
         with suppress(ConnectionClosed):
@@ -170,7 +165,8 @@ class _WebServer:
         with suppress(TimeoutError, ConnectionClosed):
             match _parsed(await asyncio.wait_for(connection.recv(), JOIN_SECONDS)):
                 case ["join", str(token), str(secret)] if 16 <= len(secret) <= 200:
-                    await WebSession(self._context, connection, token[:200], secret).serve()
+                    shown = {"invitation": token[:200], "client": secret}
+                    await WebSession(self._context, connection, shown).serve()
 
 
 def _parsed(text: str | bytes) -> Any:
