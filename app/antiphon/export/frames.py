@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from rich.color import blend_rgb
@@ -38,10 +40,10 @@ MOST_ROUNDS: Final = 8
 
 
 class Look(NamedTuple):
-    """Colours, as `#rrggbb`, and letters of some cells; reversed and dim ones are colours here."""
+    """Colours, as `#rrggbb`, and letters of cells, as Rich calls them; none is reversed or dim."""
 
-    foreground: str
-    background: str
+    color: str
+    bgcolor: str
     bold: bool = False
     italic: bool = False
     underline: bool = False
@@ -112,24 +114,13 @@ def shown_rows(app: App[Any]) -> tuple[Row, ...]:
 
 
 def _row(strip: Iterable[Segment], theme: TerminalTheme) -> Row:
-    runs: list[tuple[str, Look]] = []
-    for text, style, _ in strip:
-        if not text:
-            continue
-        look = _look(style or Style(), theme, text.isspace())
-        if runs:
-            before, last = runs[-1]
-            # What cannot be seen makes no difference.
-            is_ground = text.isspace() and not (look.underline or last.underline)
-            if look == last or (is_ground and look.background == last.background):
-                runs[-1] = (before + text, last)
-                continue
-        runs.append((text, look))
-    return tuple(runs)
+    cells = ((text, _look(style or Style(), theme)) for text, style, _ in strip)
+    runs = groupby(cells, key=itemgetter(1))
+    return tuple(("".join(text for text, _ in run), look) for look, run in runs)
 
 
 @lru_cache(4096)
-def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
+def _look(style: Style, theme: TerminalTheme) -> Look:
     ink = theme.foreground_color if style.color is None else style.color.get_truecolor(theme)
     ground = theme.background_color
     if style.bgcolor is not None:
@@ -138,7 +129,5 @@ def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
         ink = blend_rgb(ground, ink, DIM_FACTOR)
     if style.reverse:
         ink, ground = ground, ink
-    underline = bool(style.underline)
-    if is_blank and not underline:
-        return Look(theme.foreground_color.hex, ground.hex)
-    return Look(ink.hex, ground.hex, bool(style.bold), bool(style.italic), underline)
+    letters = (bool(style.bold), bool(style.italic), bool(style.underline))
+    return Look(ink.hex, ground.hex, *letters)
