@@ -360,22 +360,22 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="back",
     ),
     # NAVIGATE in a replay
-    _replay("play", ("space",), "In a replay: play, or pause.", words="{play}", priority=True),
-    _replay("backward", ("left",), "In a replay: five seconds back.", words="back"),
-    _replay("forward", ("right",), "In a replay: five seconds on.", words="on"),
+    _replay("play", ("space",), "Play, or pause.", words="{play}", priority=True),
+    _replay("backward", ("left",), "Five seconds back.", words="back"),
+    _replay("forward", ("right",), "Five seconds on.", words="on"),
     _replay(
         "next_mark",
         ("shift+right",),
-        "In a replay: to where somebody sends a message, calls a tool, comes or leaves next.",
+        "To where somebody sends a message, calls a tool, comes or leaves next.",
         words="mark",
     ),
-    _replay("previous_mark", ("shift+left",), "In a replay: to such a place before this one."),
-    _replay("replay_start", ("home",), "In a replay: to its start.", priority=True),
-    _replay("replay_end", ("end",), "In a replay: to its end.", priority=True),
+    _replay("previous_mark", ("shift+left",), "To such a place before this one."),
+    _replay("replay_start", ("home",), "To the start of the replay.", priority=True),
+    _replay("replay_end", ("end",), "To the end of the replay.", priority=True),
     _replay(
         "tenth",
         tuple("0123456789"),
-        "In a replay: to so many tenths of it; a click on its bar leads to a place, too.",
+        "To so many tenths of the replay; a click on its bar leads to a place, too.",
         is_told_key=True,
     ),
     _replay(
@@ -393,8 +393,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="leave",
         takes=lambda now: now.replaying and not now.finding,
     ),
-    _replay("faster", ("plus", "equals_sign"), "In a replay: twice as fast.", words="faster"),
-    _replay("slower", ("minus",), "In a replay: half as fast.", words="slower"),
+    _replay("faster", ("plus", "equals_sign"), "Twice as fast.", words="faster"),
+    _replay("slower", ("minus",), "Half as fast.", words="slower"),
     # EDIT and NAVIGATE
     _edit(
         "back",
@@ -488,7 +488,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     _in_list(
         "fold",
-        ("space",),
+        ("space", "Z"),
         "Fold the cell to a line, or open it, of a call what it printed; a click on its ▸ or ▾ does"
         " the same.",
         words="fold",
@@ -744,7 +744,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Point at a line of the cell for all to see, for a moment; once more at the next line. A"
         " click chooses the line.",
         title="Point at a line",
-        enabled=lambda now: now.company and now.focused,
+        enabled=lambda now: now.company and now.focused and now.live,
     ),
     _navigate(
         "copy",
@@ -940,7 +940,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         (),
         "Ask everybody to come to where you are.",
         title="Gather everybody here",
-        enabled=lambda now: now.company,
+        enabled=lambda now: now.company and now.live,
     ),
     Action(
         "refused",

@@ -153,13 +153,16 @@ class KeyMap:
 
     def help_sections(self) -> Iterator[tuple[str, tuple[Action, ...]]]:
         """Title and actions of each part of the help screen, those without keys last."""
-        actions = sorted(self.actions, key=lambda one: not one.keys)
+        replaying = tuple(one for one in self.actions if one.owner is Owner.REPLAY)
+        others = (one for one in self.actions if one.owner is not Owner.REPLAY)
+        actions = sorted(others, key=lambda one: not one.keys)
         yield "Anywhere", tuple(one for one in actions if one.modes == _ANYWHERE)
         for mode in Mode:
             yield (
                 mode.value,
                 tuple(one for one in actions if mode in one.modes and one.modes != _ANYWHERE),
             )
+        yield "In a replay", replaying
 
 
 def _remaining(

@@ -24,8 +24,6 @@ class ReplaySession(Session):
         assert options.replay is not None
         self.player = Player(options.replay)
         self.player.speed = options.speed
-        self.player.moved.listen(self._moved)
-        self._present = self.presence()
         self.user = LocalUser(in_replay=True)
         self.replica.begin_with(self.player.document)
         self.replica.stop_following()  # nothing is written here that somebody waits for
@@ -36,11 +34,6 @@ class ReplaySession(Session):
 
     def presence(self) -> Mapping[int, PresenceState]:
         return self.player.presence()
-
-    def _moved(self) -> None:
-        before, self._present = self._present, self.presence()
-        if self._present != before:
-            self.replica.presence_changed.notify()
 
     def start(self, around: str | None = None, *, has_preview: bool = True) -> None:
         """Play, and go on until `close`."""

@@ -137,7 +137,7 @@ class Session:
     """One context of one kernel, as long as the app is open."""
 
     player: Player | None = None
-    """What is shown in the place of a context of a kernel, if that is a replay."""
+    """A replay that is shown in the place of a context of a kernel."""
 
     def __init__(self, options: AppOptions) -> None:
         self.options = options

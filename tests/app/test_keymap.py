@@ -100,7 +100,7 @@ def test_footer_names_whom_ctrl_c_stops_only_while_somebody_runs() -> None:
 
 def test_help_sections_contain_every_action_of_every_mode() -> None:
     sections = dict(KeyMap().help_sections())
-    assert list(sections) == ["Anywhere", *Mode]
+    assert list(sections) == ["Anywhere", *Mode, "In a replay"]
     shown = {one for actions in sections.values() for one in actions}
     assert shown == set(ACTIONS)
     for actions in sections.values():

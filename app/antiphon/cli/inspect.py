@@ -226,7 +226,7 @@ def keys() -> None:
 
     Exit codes: 0 printed, 1 something in settings.toml is wrong, 2 wrong arguments.
     """
-    from antiphon.actions import Mode
+    from antiphon.actions import Mode, Owner
     from antiphon.keymap import KeyMap
     from antiphon.locations import config_folder, state_folder
     from antiphon.settings import SETTINGS_FILE, SettingsStore
@@ -239,6 +239,7 @@ def keys() -> None:
         if not action.typed:
             modes = ", ".join(mode for mode in Mode if mode in action.modes)
             where = "anywhere" if len(action.modes) == len(Mode) else modes
+            where = "in a replay" if action.owner is Owner.REPLAY else where
             listed = ", ".join(f'"{key}"' for key in action.keys)
             click.echo(sanitize(f"{action.name} = [{listed}]  # {where}: {action.help}"))
     for problem in store.problems:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Mapping
+from time import monotonic
 from typing import Final
+from zlib import crc32
 
 from antiphon.replay.replay import STEPS_APART, Replay, ReplayBlock, ReplayState
 from antiphon_kernel.document.changes import REMOTE
@@ -32,7 +34,7 @@ SLOWEST: Final = 0.25
 FASTEST: Final = 100.0
 
 LEAD_MS: Final = 2_000
-"""What is shown of a moment depends on what was written so long before it."""
+"""How long before a moment it begins to matter what was written: that is new text then."""
 
 TYPING_MS: Final = 3_000
 """How long after they have written people count as typing, where that is not recorded."""
@@ -61,17 +63,15 @@ class Player:
         """The moment is another one, and all that has changed is there."""
         self.changed = Signal[()]()
         """`is_playing` or `speed` is another one."""
-        self._speed = 1.0
+        self.speed = 1.0
+        self._since = 0.0
+        """When it was played on last."""
         self._playing = asyncio.Event()
         context = ContextId(replay.header.context_id)
         document = Document.create(_CLIENT, context=context, epoch=_EPOCH, label=replay.label)
         self.document: Final = document
         self.edits = 0
         """Writes into the document so far; for measuring."""
-        self._numbers = {one: at for at, one in enumerate(replay.people, 1)}
-        for step in replay.steps:
-            if not isinstance(step.line, ReplayChange):
-                self._numbers.setdefault(step.line.session, len(self._numbers) + 1)
         self._absent: Mapping[str, ReplayBlock] = {
             block: _absent(one.header) for block, one in replay.last.blocks.items()
         }
@@ -88,20 +88,16 @@ class Player:
     def is_playing(self) -> bool:
         return self._playing.is_set()
 
-    @property
-    def speed(self) -> float:
-        """How many times as fast as it was it is played."""
-        return self._speed
-
-    @speed.setter
-    def speed(self, speed: float) -> None:
-        self._speed = max(SLOWEST, min(speed, FASTEST))
+    def set_speed(self, speed: float) -> None:
+        """Play so many times as fast as it was, within bounds."""
+        self.speed = max(SLOWEST, min(speed, FASTEST))
         self.changed.notify()
 
     def play(self) -> None:
         """Go on by itself; at the end, from the start."""
         if self.at_ms >= self.replay.duration_ms:
             self.seek(0)
+        self._since = monotonic()
         self._playing.set()
         self.changed.notify()
 
@@ -111,20 +107,13 @@ class Player:
 
     async def run(self) -> None:
         """Move on while it is to be played."""
-        loop, at = asyncio.get_running_loop(), 0.0
         while await self._playing.wait():
-            before = loop.time()
-            while self.is_playing:
-                await asyncio.sleep(FRAME_SECONDS)
-                if round(at) != self.at_ms:  # somebody has gone elsewhere
-                    at = self.at_ms
-                now = loop.time()
-                at += (now - before) * 1000 * self.speed
-                before = now
-                if self.is_playing:
-                    self.seek(round(at))
-                if self.at_ms >= self.replay.duration_ms:
-                    self.pause()
+            await asyncio.sleep(FRAME_SECONDS)
+            passed, self._since = monotonic() - self._since, monotonic()
+            if self.is_playing:
+                self.seek(self.at_ms + round(passed * 1000 * self.speed))
+            if self.at_ms >= self.replay.duration_ms:
+                self.pause()
 
     @property
     def version(self) -> int:
@@ -210,7 +199,7 @@ class Player:
     def presence(self) -> Mapping[int, PresenceState]:
         """Return who is where at this moment, by numbers that stand for sessions."""
         return {
-            self._numbers[one.session]: self._presence(one)
+            crc32(one.session.encode()): self._presence(one)
             for one in self._state.places.values()
             if one.activity is not None
         }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.document.header import ENUMS, known_value, stored_value
 from antiphon_kernel.text.transform import shift_offset
@@ -154,18 +155,18 @@ class Replay:
         """
         who, places = self.people[line.by], state.places
         if isinstance(line, ReplayPresence):
-            others = [one for one in places.values() if one.by == line.by and one.activity]
-            was_here = any(one.session in (line.session, line.by) for one in others)
+            here = {one.session for one in places.values() if one.by == line.by and one.activity}
+            stays = line.activity or here - {line.session, line.by}
             places.pop(line.by, None)
             places[line.session] = line
-            if who.kind != PrincipalKind.HUMAN or was_here == bool(line.activity) or others[1:]:
+            if who.kind != PrincipalKind.HUMAN or bool(here) == bool(stays):
                 return []
-            kind = "come" if line.activity else "leave"
+            kind = "come" if stays else "leave"
             return [(kind, f"{who.username} {kind}s", line.by)]
         marks = []
         for edit in line.edits:
             before = state.blocks.get(edit.block)
-            block = state.blocks[edit.block] = edited_block(before, edit)
+            block = state.blocks[edit.block] = _edited(before, edit)
             if isinstance(edit, SplicedText):
                 _shift(places, edit)
             kind = _kind_of(block)
@@ -174,16 +175,11 @@ class Replay:
         written = [one for one in line.edits if not isinstance(one, ChangedHeader)]
         is_recorded = any(one.by == line.by and one.session != line.by for one in places.values())
         if written and who.kind in _WRITING and not is_recorded:
-            last = written[-1]
-            cursor = last.offset + len(last.inserted) if isinstance(last, SplicedText) else None
-            places[line.by] = ReplayPresence(
-                at=line.at,
-                session=line.by,
-                by=line.by,
-                activity=_WRITING[who.kind],
-                block=last.block,
-                cursor=len(state.blocks[last.block].text) if cursor is None else cursor,
-            )
+            last, at, activity = written[-1], line.at, _WRITING[who.kind]
+            start = 0 if isinstance(last, CreatedBlock) else last.offset
+            cursor = start + len(last.text if isinstance(last, CreatedBlock) else last.inserted)
+            place = partial(ReplayPresence, session=line.by, by=line.by, block=last.block)
+            places[line.by] = place(at=at, activity=activity, cursor=cursor)
         return marks
 
     def _title(self, block: ReplayBlock) -> str:
@@ -203,8 +199,7 @@ def _kind_of(block: ReplayBlock) -> str:
     return "message" if is_message and not header.is_draft else ""
 
 
-def edited_block(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
-    """Return a block after an edit; raises KeyError, TypeError, ValueError if it does not fit."""
+def _edited(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
     if isinstance(edit, CreatedBlock) and block is None:
         return ReplayBlock(BlockHeader(id=edit.block, **_values(edit.header)), edit.text)
     if isinstance(edit, CreatedBlock) or block is None:
@@ -234,10 +229,8 @@ def _shift(places: dict[str, ReplayPresence], edit: SplicedText) -> None:
     splice = TextSplice(edit.offset, edit.deleted, edit.inserted)
     for session, one in places.items():
         if one.block == edit.block and one.cursor is not None:
-            stick: Literal["left", "right"] = (
-                "right" if one.activity == Activity.STREAMING else "left"
-            )
-            cursor = shift_offset(one.cursor, splice, stick=stick)
+            is_append_point = one.activity == Activity.STREAMING
+            cursor = shift_offset(one.cursor, splice, stick="right" if is_append_point else "left")
             anchor = one.anchor and shift_offset(one.anchor, splice, stick="left")
             if (cursor, anchor) != (one.cursor, one.anchor):
                 places[session] = one.model_copy(update={"cursor": cursor, "anchor": anchor})

@@ -213,10 +213,11 @@ class ConversationControllers:
             session.previewed.listen(self.view.show_preview),
         )
         if (player := session.player) is not None:
-            source.is_timed = False
+            source.in_replay = True
             player.jumping.listen(source.rewind)
             player.stepped.listen(source.presence_changed)
             player.moved.listen(source.show_moment)
+            player.moved.listen(self._presence_changed)
             player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
         self.file.start()

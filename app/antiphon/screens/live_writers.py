@@ -110,7 +110,7 @@ class LiveWriters:
         left = self._seen_at + LINGER - self._clock.monotonic()
         if (
             self._strip.live is None
-            or left <= 0
+            or not 0 < left <= LINGER  # the clock of a replay goes back
             or last.block not in self._source.document
             or self._cells.shown.is_shown(last.block, last.cursor.offset)
         ):

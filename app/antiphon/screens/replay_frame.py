@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, ClassVar, Final
 
@@ -13,6 +13,7 @@ from textual.geometry import Size
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.replay.player import Player
+from antiphon.replay.replay import ReplayMark
 from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.widgets.status import Row, StatusLine, StatusSpan
 from antiphon_kernel.types.errors import AntiphonError
@@ -72,9 +73,11 @@ def _time(ms: int) -> str:
 class ReplayFrame(ConversationFrame):
     """Frame without a composer, whose keys go through the replay."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.REPLAY)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.REPLAY), *bindings(Owner.FRAME)]
     DEFAULT_CSS = """
     ReplayFrame Composer { display: none; }
+    /* It is drawn by guesses of what has not been seen, which differ from visit to visit. */
+    ReplayFrame CellList { scrollbar-visibility: hidden; }
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -111,19 +114,17 @@ class ReplayFrame(ConversationFrame):
 
     def action_next_mark(self) -> None:
         marks = self._player.replay.marks
-        self._go_to_mark(bisect_right(marks, self._player.at_ms, key=lambda mark: mark.at_ms))
+        self._go_to(one for one in marks if one.at_ms > self._player.at_ms)
 
     def action_previous_mark(self) -> None:
-        marks = self._player.replay.marks
-        self._go_to_mark(bisect_left(marks, self._player.at_ms, key=lambda mark: mark.at_ms) - 1)
+        marks = reversed(self._player.replay.marks)
+        self._go_to(one for one in marks if one.at_ms < self._player.at_ms)
 
-    def _go_to_mark(self, number: int) -> None:
-        if 0 <= number < len(self._player.replay.marks):
-            mark = self._player.replay.marks[number]
+    def _go_to(self, marks: Iterator[ReplayMark]) -> None:
+        mark = next(marks, None)
+        if mark is not None:
             self._player.seek(mark.at_ms)
-            self.hint(mark.title)
-        else:
-            self.hint("There is no other mark.")
+        self.hint("There is no other mark." if mark is None else mark.title)
 
     def action_replay_start(self) -> None:
         self._player.seek(0)
@@ -135,10 +136,10 @@ class ReplayFrame(ConversationFrame):
         self._player.seek(self._player.replay.duration_ms * int(key) // 10)
 
     def action_faster(self) -> None:
-        self._player.speed = self._player.speed * 2
+        self._player.set_speed(self._player.speed * 2)
 
     def action_slower(self) -> None:
-        self._player.speed = self._player.speed / 2
+        self._player.set_speed(self._player.speed / 2)
 
     def action_fork_replay(self) -> None:
         self.run_in_background(self._fork)

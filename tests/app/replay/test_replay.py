@@ -23,6 +23,8 @@ STORY = (
     change(4, "aria", created("b2", "aria", **CALL), at=100_700),
     change(5, "aria", ChangedHeader(block="b2", fields={"status": "running"}), at=100_800),
     presence(100_900, "amy", "typing", block="b1", cursor=2),
+    presence(100_950, "amy", "idle", session="amy-2"),
+    presence(100_960, "amy", None, session="amy-2"),
     presence(200_000, "amy", None),
 )
 MARKS = [
@@ -35,7 +37,7 @@ MARKS = [
 
 @pytest.mark.parametrize(
     ("max_pause", "times"),
-    [(None, [0, 100_500, 100_700, 200_000]), (2.0, [0, 2_510, 2_710, 4_910])],
+    [(None, [0, 100_500, 100_700, 200_000]), (2.0, [0, 2_510, 2_710, 4_970])],
 )
 def test_marks_are_where_something_was_sent_called_or_somebody_came_or_left(
     max_pause: float | None, times: list[int]
@@ -52,7 +54,7 @@ def test_what_is_there_of_a_replay_that_was_broken_off_is_read() -> None:
     for length in (len(whole) - 30, len(whole) - 100):
         replay = Replay.read(whole[:length].splitlines(keepends=True), max_pause=None)
         assert not replay.is_whole
-        assert len(replay.steps) < 9
+        assert len(replay.steps) < 11
 
 
 BEGUN = written(HEADER, *PEOPLE, change(1, "amy", created("b1", "amy", "one")))

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from textual.strip import Strip
 
+from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.cli.commands import antiphon
 from antiphon.options import AppOptions
@@ -37,7 +38,7 @@ class Shown(Opened):
 
     async def frame(self, at_ms: int) -> list[Strip]:
         self.player.seek(at_ms)
-        self.screen.cells.draw()
+        self.screen.controllers.draw()
         await self.pilot.pause()
         return terminal_rows(self.app)
 
@@ -109,9 +110,14 @@ async def test_keys_lead_through_a_replay() -> None:
             there.screen.hint("")
             await there.press(key)
             await there.hint("This is a replay: it can be read and copied")
+        await there.press("up", "Z")
+        await there.sees("▸")
         await there.press("slash", *"once", "enter", "y")
         await there.hint("Sent 1 line")
-        await there.press("escape", "q")
+        await there.press("escape")
+        await there.press("f2", mode=Mode.CONTEXTS)
+        await there.press("escape", mode=Mode.NAVIGATE)
+        await there.press("q")
         await until(lambda: not there.app.is_running)
 
 

@@ -240,7 +240,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             if text.block not in self._rows.cells and not self.source.is_folded(text.block):
                 self._estimator.grow(text, self.looks.columns.prose)
         self.anchoring.follow_texts(change.texts)
-        if len(change.added) <= BULK:
+        if len(change.added) <= BULK and not self.source.in_replay:
             self._unread.mark(change, self._rows.cells, self.source.is_hidden)
         has_unread = change.drafts or len(change.added) > BULK
         if has_unread and self.is_mounted and not self._is_preloading:

@@ -235,8 +235,8 @@ class CellModel:
         self.cursors = RemoteCursors(clock)
         """Of everybody else."""
         self.ink = Ink(clock)
-        self.is_timed = True
-        """Cells are drawn again as time passes; else `show_moment` is called when it has."""
+        self.in_replay = False
+        """Time passes when `show_moment` is called, and nothing is unread."""
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
         self.is_file = False

@@ -83,7 +83,7 @@ class CellTimers:
 
     def start(self) -> None:
         """Start those timers that the last frame needs."""
-        if not self._source.is_timed:
+        if self._source.in_replay:
             return
         seconds = self._source.next_fade
         if self._fading is None and seconds is not None:

@@ -79,12 +79,6 @@ def _person(state: PresenceState, *, is_me: bool) -> Participant:
     )
 
 
-_DIM: Final = (
-    ConnectionStatus.CONNECTING,
-    ConnectionStatus.CATCHING_UP,
-    ConnectionStatus.REPLAY,
-)
-
 WITH_PLACE: Final = 60
 """Columns from which on the kernel is named: who is here matters more."""
 
@@ -181,6 +175,7 @@ class HeaderLine(StatusLine):
             return StatusSpan(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
         if standing.connection is ConnectionStatus.OFFLINE:
             words += unsaved
-        if standing.connection in _DIM:
+        calm = ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP, ConnectionStatus.REPLAY
+        if standing.connection in calm:
             return StatusSpan(words, theme.dim)
         return StatusSpan(words if width >= 60 else str(standing.connection), theme.status_failed)

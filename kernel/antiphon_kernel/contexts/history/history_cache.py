@@ -15,8 +15,8 @@ from typing import Final, NoReturn, TypeVar
 from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, JournalIndex
 from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
+    FollowedHistories,
     InheritedAuthors,
-    Replay,
     copied_texts,
     history_change,
     inherit,
@@ -154,7 +154,7 @@ class HistoryCache:
         seqs = {seq for number in histories for seq in index.seqs[number]}
         try:
             inherited = await self._authors.read(blocks, exact=index.is_exact)
-            replay = Replay(histories, inherited)
+            replay = FollowedHistories(histories, inherited)
             async for op in index.ops(seqs):
                 replay.follow(op)
         except DifferentTextError:
@@ -215,7 +215,7 @@ class HistoryCache:
                 ops = await self._journal.ops(self._context, upto=begun, blocks=only)
                 try:
                     inherited = await self._authors.read(numbers, exact=exact)
-                    replay = Replay(histories, inherited)
+                    replay = FollowedHistories(histories, inherited)
                     for op in ops:
                         replay.follow(op)
                         await slices.pause()

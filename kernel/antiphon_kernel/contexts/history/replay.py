@@ -40,7 +40,7 @@ Inherited = Mapping[tuple[int, int], Copied]
 """The copied texts of each block, by its number and the version that it got them with."""
 
 
-class Replay:
+class FollowedHistories:
     """Histories of several blocks that follow the same transactions, each read once for all."""
 
     def __init__(self, histories: Mapping[int, BlockHistory], inherited: Inherited) -> None:
@@ -191,7 +191,7 @@ class InheritedAuthors:
             number: new_history(moved_block(one, row.id), self._schema_of(one))
             for number, one in blocks.items()
         }
-        replay = Replay(histories, await self._inherited(row, blocks, exact=exact))
+        replay = FollowedHistories(histories, await self._inherited(row, blocks, exact=exact))
         slices = TimeSlice()
         async for op in self._ops(row, upto, histories, exact=exact):
             replay.follow(op)
