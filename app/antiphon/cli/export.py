@@ -116,7 +116,7 @@ def export(
     Exit codes: 0 printed, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    from antiphon.export.converters import ConversionError, check_converters
+    from antiphon.export.converters import check_converters
     from antiphon_kernel.client.transfers import export_context
     from antiphon_kernel.text.sanitize import escape_json, sanitize
     from antiphon_kernel.types.errors import AntiphonError
@@ -152,8 +152,6 @@ def export(
             target.writelines(pieces)
     except AntiphonError as error:
         raise call_error(error) from error
-    except ConversionError as error:
-        raise CommandError(str(error)) from error
     except click.FileError as error:
         raise CommandError(error.format_message()) from error
     finally:
