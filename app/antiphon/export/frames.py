@@ -18,13 +18,14 @@ from textual.constants import DIM_FACTOR
 
 from antiphon.app import AntiphonApp
 from antiphon.attention import PROGRAM
-from antiphon.locations import state_folder
+from antiphon.locations import config_folder, state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.replay import Replay
 from antiphon.screens.replay_frame import ReplayBar
 from antiphon.settings import Settings
 from antiphon.textual_patches.screens import refresh_now, terminal_rows
-from antiphon.themes import DEFAULT_THEME
+from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
+from antiphon_kernel.types.errors import invalid_params
 
 FRAME_MS: Final = 100
 """Between two looks at a replay."""
@@ -61,14 +62,20 @@ class Frame(NamedTuple):
 
 
 async def replay_frames(
-    replay: Replay, *, size: tuple[int, int], theme: str | None = None, speed: float = 1.0
+    replay: Replay, *, size: tuple[int, int], theme: str = DEFAULT_THEME, speed: float = 1.0
 ) -> list[Frame]:
     """Return what the app shows of a replay, as often as it is another picture.
 
     Equal replays have equal frames: no settings and no clock but the replay's have a part in them.
+
+    Raises:
+        AntiphonError: invalid_params, if there is no such theme.
     """
+    known = load_themes(bundled_themes_folder(), config_folder() / "themes").themes
+    if theme not in known:
+        raise invalid_params(f"There is no theme {theme!r}; known: {', '.join(sorted(known))}.")
     options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
-    app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
+    app = AntiphonApp(options, theme=theme, place=PROGRAM)
     # Not those of the person here, whose project and other contexts would be beside the text.
     app.settings = Settings(sidebar=False)
     frames: list[Frame] = []
@@ -79,8 +86,7 @@ async def replay_frames(
         page.frame.footer.display = page.query_one(ReplayBar).display = False
 
         def draw() -> None:
-            while page.frame.notice.hint is not None:  # of mistakes in settings
-                page.frame.notice.clear_hint()
+            page.frame.notice.clear_hint()  # of mistakes in settings; the next one shows itself
             page.controllers.draw()
 
         await pilot.pause(START_SECONDS)

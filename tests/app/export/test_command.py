@@ -43,7 +43,6 @@ def test_export_writes_the_same_cast_to_a_file_and_to_its_output(
         (["--redact", "x"], "--redact goes with formats of how a context came to be, not with js"),
         (["--format", "cast", "--static"], "--static goes with --format html"),
         (["--format", "cast", "--size", "80"], "'80' is no size: columns and rows, such as 80x24"),
-        (["--format", "cast", "--theme", "gold"], "no theme 'gold'; known: antiphon-dark, antiph"),
     ],
 )
 def test_export_refuses_what_does_not_go_together(arguments: list[str], said: str) -> None:

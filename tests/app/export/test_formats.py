@@ -96,6 +96,8 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     settings = 'nothing = 1\ngutter = "wide"\n'
     (own_home / "config" / "antiphon" / "settings.toml").write_text(settings)
     assert (await frames_of(lines))[1] == frames
+    with pytest.raises(AntiphonError, match="no theme 'gold'; known: antiphon-dark, antiph"):
+        await replay_frames(replay, size=SIZE, theme="gold")
     cast = write_cast(frames, SIZE, "a <run>", [(mark.at_ms, mark.title) for mark in replay.marks])
     made = {
         "replay": b"".join(lines).decode(),
