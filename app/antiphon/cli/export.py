@@ -126,9 +126,7 @@ def export(
     if static and format_ != "html":
         raise click.UsageError("--static goes with --format html")
     if redact and format_ in _CONTENT:
-        raise click.UsageError(
-            f"--redact goes with formats of how a context came to be, not with {format_}"
-        )
+        raise click.UsageError(f"--redact goes with formats of a replay, not with {format_}")
     if output == STREAM and format_ in ("gif", "mp4"):
         raise click.UsageError(f"{format_} is no text: name a file for it with --output")
     asked = format_ if format_ in _CONTENT else "replay"

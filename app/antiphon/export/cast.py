@@ -14,10 +14,7 @@ from rich.style import Style
 
 from antiphon.export.frames import Frame, Look, Row
 
-PALETTE: Final = (
-    "#000000:#cc3333:#33aa33:#bb9922:#3377cc:#aa44aa:#33aaaa:#cccccc"
-    ":#666666:#ff6666:#66dd66:#ffdd55:#66aaff:#dd77dd:#66dddd:#ffffff"
-)
+PALETTE: Final = "#000000:#cc3333:#33aa33:#bb9922:#3377cc:#aa44aa:#33aaaa:#cccccc"
 """A theme has to say it; every colour of a frame says its own."""
 
 HOLD_MS: Final = 2_000

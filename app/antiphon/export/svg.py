@@ -43,18 +43,14 @@ def write_svg(frames: Sequence[Frame], size: tuple[int, int]) -> str:
 calcMode="discrete" dur="{end_ms}ms" repeatCount="indefinite" values="{";".join(names)}" \
 keyTimes="{times}"/></use>
 """
-    classes: dict[str, int] = {}
     drawn = "\n".join(
-        f'<g id="r{number}">{"".join(_draw(row, ground, classes))}</g>'
-        for row, number in numbers.items()
+        f'<g id="r{number}">{"".join(_draw(row, ground))}</g>' for row, number in numbers.items()
     )
     width = round(size[0] * CELL_WIDTH + 2 * MARGIN)
     height = size[1] * CELL_HEIGHT + 2 * MARGIN
-    looks = "".join(f".c{number}{{{style}}}" for style, number in classes.items())
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
 <style>
-text{{font:{FONT_SIZE}px {_FONTS};white-space:pre}}path{{shape-rendering:crispEdges}}
-{looks}
+svg{{font:{FONT_SIZE}px {_FONTS};white-space:pre}}path{{shape-rendering:crispEdges}}
 </style>
 <defs>
 {drawn}
@@ -66,29 +62,25 @@ text{{font:{FONT_SIZE}px {_FONTS};white-space:pre}}path{{shape-rendering:crispEd
 """
 
 
-def _draw(row: Row, ground: str, classes: dict[str, int]) -> Iterator[str]:
+def _draw(row: Row, ground: str) -> Iterator[str]:
     """Grounds first: no letter is cut by the one beside it."""
     letters, start = "", 0
     for text, look in row:
         cells = cell_len(text)
         if look.bgcolor != ground:
-            x, width, height = _x(start), _x(cells), CELL_HEIGHT + OVERLAP
-            yield f'<path fill="{look.bgcolor}" d="M{x} 0h{width}v{height}h-{width}z"/>'
+            width, height = f"{cells * CELL_WIDTH:g}", CELL_HEIGHT + OVERLAP
+            place = f"M{start * CELL_WIDTH:g} 0h{width}v{height}h-{width}z"
+            yield f'<path fill="{look.bgcolor}" d="{place}"/>'
         words = text.strip()
         if words:
-            style = f"fill:{look.color}"
-            style += ";font-weight:bold" if look.bold else ""
-            style += ";font-style:italic" if look.italic else ""
-            style += ";text-decoration:underline" if look.underline else ""
-            name = f"c{classes.setdefault(style, len(classes))}"
+            x = (start + len(text) - len(text.lstrip())) * CELL_WIDTH
+            style = f'fill="{look.color}"'
+            style += ' font-weight="bold"' if look.bold else ""
+            style += ' font-style="italic"' if look.italic else ""
+            style += ' text-decoration="underline"' if look.underline else ""
             letters += (
-                f'<text class="{name}" x="{_x(start + len(text) - len(text.lstrip()))}"'
-                f' y="{BASELINE}" textLength="{_x(cell_len(words))}"'
-                f' lengthAdjust="spacingAndGlyphs">{escape(words)}</text>'
+                f'<text {style} x="{x:g}" y="{BASELINE}" lengthAdjust="spacingAndGlyphs"'
+                f' textLength="{cell_len(words) * CELL_WIDTH:g}">{escape(words)}</text>'
             )
         start += cells
     yield letters
-
-
-def _x(cells: int) -> str:
-    return f"{cells * CELL_WIDTH:.1f}".removesuffix(".0")

@@ -40,7 +40,7 @@ def test_export_writes_the_same_cast_to_a_file_and_to_its_output(
     ("arguments", "said"),
     [
         (["--format", "gif"], "gif is no text: name a file for it with --output"),
-        (["--redact", "x"], "--redact goes with formats of how a context came to be, not with js"),
+        (["--redact", "x"], "--redact goes with formats of a replay, not with jsonl"),
         (["--format", "cast", "--static"], "--static goes with --format html"),
         (["--format", "cast", "--size", "80"], "'80' is no size: columns and rows, such as 80x24"),
     ],
