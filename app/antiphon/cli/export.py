@@ -11,13 +11,10 @@ from typing import Final
 
 import click
 
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.signals import run
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-
-STREAM: Final = "-"
-"""Standard output."""
 
 _CONTENT: Final = ("jsonl", "markdown", "messages")
 """Formats of what is there now, which the kernel writes."""
@@ -81,13 +78,6 @@ def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, i
     show_default=True,
     help="Seconds to which longer pauses are shortened.",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    default=STREAM,
-    metavar="FILE",
-    help="Write to FILE.  [default: standard output]",
-)
 @kernel_options
 def export(
     context: str,
@@ -99,7 +89,6 @@ def export(
     theme: str,
     speed: float,
     max_pause: float,
-    output: str,
     kernel: KernelTarget,
 ) -> None:
     """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
@@ -127,8 +116,8 @@ def export(
         raise click.UsageError("--static goes with --format html")
     if redact and format_ in _CONTENT:
         raise click.UsageError(f"--redact goes with formats of a replay, not with {format_}")
-    if output == STREAM and format_ in ("gif", "mp4"):
-        raise click.UsageError(f"{format_} is no text: name a file for it with --output")
+    if format_ in ("gif", "mp4") and sys.stdout.isatty():
+        raise click.UsageError(f"{format_} is no text: write it to a file, with > FILE")
     asked = format_ if format_ in _CONTENT else "replay"
     params = {"context": context, "format": asked, "redact": redact}
     params |= {"shape": shape} if shape else {}
@@ -138,15 +127,12 @@ def export(
         if format_ != asked:
             made = "static" if static else format_
             pieces = iter([_made_of_replay(pieces, made, size, theme, speed, max_pause)])
-        if output == STREAM and sys.stdout.isatty():
+        if sys.stdout.isatty():
             neutral = sanitize if format_ in ("markdown", "svg", "html") else escape_json
             pieces = (neutral(piece.decode()).encode() for piece in pieces)
-        with click.open_file(output, "wb", lazy=True) as target:
-            target.writelines(pieces)
+        sys.stdout.buffer.writelines(pieces)
     except AntiphonError as error:
         raise call_error(error) from error
-    except click.FileError as error:
-        raise CommandError(error.format_message()) from error
     finally:
         sys.stdout.flush()
 
