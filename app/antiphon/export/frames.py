@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -85,33 +85,24 @@ async def replay_frames(
         # Keys, and a place to click at, are of no use in a picture.
         page.frame.footer.display = page.query_one(ReplayBar).display = False
 
-        def draw() -> None:
-            page.frame.notice.clear_hint()  # of mistakes in settings; the next one shows itself
-            page.controllers.draw()
-
         await pilot.pause(START_SECONDS)
         for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
             player.seek(round(at * speed))
-            rows = await _settled(app, draw)
+            rows: tuple[Row, ...] = ()
+            for _ in range(MOST_ROUNDS):
+                page.frame.notice.clear_hint()  # of mistakes in settings; the next shows itself
+                page.controllers.draw()
+                refresh_now(app)
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
+                before, rows = rows, shown_rows(app)
+                if rows == before:
+                    break
             if not frames or frames[-1].rows != rows:
                 frames.append(Frame(at, rows))
         await app.session.close()
         app.exit()
     return frames
-
-
-async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
-    """Return what an app shows once it draws nothing else."""
-    rows: tuple[Row, ...] = ()
-    for _ in range(MOST_ROUNDS):
-        draw()
-        refresh_now(app)
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        before, rows = rows, shown_rows(app)
-        if rows == before:
-            break
-    return rows
 
 
 def shown_rows(app: App[Any]) -> tuple[Row, ...]:
