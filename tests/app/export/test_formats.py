@@ -153,9 +153,8 @@ def test_svg_moves_only_rows_that_change_and_draws_each_picture_once() -> None:
     drawn = write_svg(hand_made("<a>", "bcd", "<a>"), (5, 2))
     words = [one.text for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("text")]
     assert words == ["still", "<a>", "bcd"]
-    assert 'values="#r0" keyTimes="0"' in drawn
-    assert 'dur="3000ms"' in drawn
-    assert 'values="#r1;#r2;#r1" keyTimes="0;0.166667;0.333333"' in drawn
+    assert drawn.count("@keyframes") == 1
+    assert drawn.count("translateY") == 3
 
 
 def test_cast_writes_a_row_from_where_it_has_changed() -> None:
