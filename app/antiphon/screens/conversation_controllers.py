@@ -216,9 +216,8 @@ class ConversationControllers:
             source.in_replay = True
             player.jumping.listen(source.rewind)
             player.stepped.listen(source.presence_changed)
-            player.moved.listen(source.show_moment)
+            player.moved.listen(source.fade)
             player.moved.listen(self._presence_changed)
-            player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
         self.file.start()
         self.references.start()
