@@ -187,8 +187,6 @@ class Action:
     """The key is typed into the text and only then means something."""
     priority: bool = False
     """The key is taken before a text area sees it."""
-    is_told_key: bool = False
-    """It does something else by each of its keys."""
     mutates: bool = False
     """It changes what others see: a viewer is told so instead."""
 
@@ -371,13 +369,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     _replay("previous_mark", ("shift+left",), "To such a place before this one."),
     _replay("replay_start", ("home",), "To the start of the replay.", priority=True),
-    _replay("replay_end", ("end",), "To the end of the replay.", priority=True),
-    _replay(
-        "tenth",
-        tuple("0123456789"),
-        "To so many tenths of the replay; a click on its bar leads to a place, too.",
-        is_told_key=True,
-    ),
+    _replay("replay_end", ("end",), "To its end; a click on its bar: anywhere.", priority=True),
     _replay(
         "fork_replay",
         ("enter",),
@@ -385,13 +377,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="fork",
         title="Fork the context as it was here",
         priority=True,
-    ),
-    _replay(
-        "leave_replay",
-        ("q", "escape"),
-        "Leave the replay.",
-        words="leave",
-        takes=lambda now: now.replaying and not now.finding,
     ),
     _replay("faster", ("plus", "equals_sign"), "Twice as fast.", words="faster"),
     _replay("slower", ("minus",), "Half as fast.", words="slower"),
