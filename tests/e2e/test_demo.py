@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import pyte
 import pytest
 
 from antiphon_kernel.client.discovery import kernel_at
@@ -284,3 +286,35 @@ def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> Non
     terminal.press("escape")
     terminal.wait_for("NAVIGATE")
     terminal.quit()
+
+
+def test_demo_plays_a_persons_keys_without_a_terminal_into_a_cast(
+    machine: Machine, tmp_path: Path
+) -> None:
+    recording = tmp_path / "run.jsonl"
+    recording.write_text(
+        '{"person": true}\n'
+        '{"at_ms": 0, "type": "type", "text": "@bela sing,\\nnow"}\n'
+        '{"at_ms": 0, "type": "keys", "keys": ["enter"]}\n'
+        '{"at_ms": 0, "type": "see", "text": "la la"}\n'
+        '{"at_ms": 0, "type": "type", "text": "Encore 😀"}\n'
+        '{"model": "aria"}\n{"at_ms": 0, "type": "text", "text": "I was not asked."}\n'
+        '{"model": "bela"}\n{"at_ms": 500, "type": "text", "text": "la la"}\n'
+    )
+    cast, svg = tmp_path / "out.cast", tmp_path / "out.svg"
+    machine.succeed(
+        *("demo", "--play", str(recording), "--speed", "10", "--size", "60x16"),
+        *("--cast", str(cast), "--svg", str(svg)),
+    )
+    header, *events = map(json.loads, cast.read_text().splitlines())
+    assert (header["term"]["cols"], header["term"]["rows"]) == (60, 16)
+    screen = pyte.Screen(60, 16)
+    stream = pyte.Stream(screen)
+    for _, _, text in events:
+        stream.feed(text)
+    shown = [line.strip(" │┃") for line in screen.display]
+    seen = ("@bela sing,", "now", "la la")
+    assert [one for one in shown if one in seen] == list(seen)
+    assert any("Encore 😀" in line for line in shown)
+    assert not any("I was not asked" in line for line in shown)
+    assert "Encore 😀" in svg.read_text()

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,8 +32,7 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
-from antiphon.cli.opening import open_on_terminal, require_terminal
-from antiphon.cli.replay import replay
+from antiphon.cli.opening import open_on_terminal, replay, require_terminal
 from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import project_of_data, project_root
@@ -43,7 +42,6 @@ from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitC
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
     from antiphon_kernel.client.tool_client import ToolClient
-    from antiphon_kernel.text.recording_lines import PersonStep
 
 _as_name = click.option(
     "--as",
@@ -187,19 +185,6 @@ for _command in (
     antiphon.add_command(_command)
 
 
-def _person_steps(recordings: Iterable[Path]) -> list[PersonStep]:
-    from antiphon_kernel.text.recording_lines import person_steps, recording_parts
-    from antiphon_kernel.types.errors import AntiphonError
-
-    try:
-        texts = [(path.read_text("utf-8"), str(path)) for path in recordings]
-        return [step for text in texts for step in person_steps(recording_parts(*text))]
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"the recording cannot be read: {error}.") from error
-    except AntiphonError as error:
-        raise call_error(error) from error
-
-
 _WRITTEN: Final = click.File("w", encoding="utf-8", lazy=False)
 
 
@@ -253,13 +238,15 @@ def demo(
     With --cast or --svg it plays by itself until nobody writes any more, or the person of a
     recording has left, whose keys are pressed. See docs/recordings.md.
     """
-    steps = _person_steps(recordings)
 
     def play(options: AppOptions) -> None:
         from antiphon.export.cast import write_cast
         from antiphon.export.demo import play_demo
         from antiphon.export.svg import write_svg
+        from antiphon_kernel.text.recording_lines import person_steps, recording_parts
 
+        texts = [(path.read_text("utf-8", "replace"), str(path)) for path in recordings]
+        steps = [step for text in texts for step in person_steps(recording_parts(*text))]
         frames = run(lambda: play_demo(options, steps, size=size, speed=speed))
         if cast is not None:
             cast.write(write_cast(frames, size, "antiphon"))

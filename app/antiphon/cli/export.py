@@ -142,7 +142,7 @@ def export(
         check_converters(format_)
         pieces = export_context(kernel.find()(), params)
         if static or format_ == "recording":
-            pieces = _read(pieces, static)
+            pieces = _read(pieces, static, max_pause)
         elif format_ in _PICTURES:
             pieces = _show(pieces, format_, size, theme, speed, max_pause)
         if output == STREAM and sys.stdout.isatty():
@@ -169,14 +169,14 @@ def _check_theme(name: str) -> None:
         raise click.UsageError(f"there is no theme {name!r}; known: {', '.join(sorted(known))}")
 
 
-def _read(pieces: Iterable[bytes], static: bool) -> Iterator[bytes]:
-    """Yield what is made of the lines alone."""
+def _read(pieces: Iterable[bytes], static: bool, max_pause: float) -> Iterator[bytes]:
+    """Yield what is made of a replay without the app."""
     from antiphon.export.recording import recording_of
     from antiphon.export.static_page import static_page
-    from antiphon_kernel.types.replay import read_replay_line
+    from antiphon.replay.replay import Replay
 
-    lines = [read_replay_line(number, line) for number, line in enumerate(_lines(pieces), 1)]
-    yield (static_page if static else recording_of)(lines).encode()
+    replay = Replay.read(_lines(pieces), max_pause=max_pause)
+    yield (static_page if static else recording_of)(replay).encode()
 
 
 def _show(

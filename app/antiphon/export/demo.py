@@ -13,6 +13,7 @@ from antiphon.app import AntiphonApp
 from antiphon.export.frames import FRAME_MS, Frame, shown_rows
 from antiphon.export.recording import LETTER_MS
 from antiphon.options import AppOptions
+from antiphon.textual_patches.driver import PasteSafeParser
 from antiphon_kernel.text.recording_lines import PersonStep, RecordingError
 from antiphon_kernel.types.enums import ANSWERING_KINDS, Status
 from antiphon_kernel.types.quoting import quote
@@ -20,13 +21,11 @@ from antiphon_kernel.types.quoting import quote
 QUIET_SECONDS: Final = 3.0
 """How long nothing is written at the end; models begin by themselves sooner."""
 
-LONGEST_PAUSE_MS: Final = 3_000
+LONGEST_PAUSE_SECONDS: Final = 3.0
 """How long the same frame stays, also when a model takes its time."""
 
 PATIENCE_SECONDS: Final = 120.0
 """How long a person waits for a text; a model on this machine may have to be read first."""
-
-_KEYS: Final = {"\n": "ctrl+j", "\t": "tab"}
 
 
 async def play_demo(
@@ -47,14 +46,14 @@ async def play_demo(
             if app.session.start_failure is not None:
                 raise app.session.start_failure
             await asyncio.sleep(FRAME_MS / 1000)
-        at_ms, since, busy = 0, time.monotonic(), time.monotonic()
+        began = changed = busy = time.monotonic()
         person = asyncio.create_task(_act(pilot, steps, frames, speed), name="person")
         while app.is_running and (now := time.monotonic()) < busy + QUIET_SECONDS:
             rows = shown_rows(app)
             if not frames or frames[-1].rows != rows:
-                pause_ms = round((now - since) * 1000 / FRAME_MS) * FRAME_MS
-                at_ms, since = at_ms + min(pause_ms, LONGEST_PAUSE_MS), now
-                frames.append(Frame(at_ms, rows))
+                began += max(0.0, now - changed - LONGEST_PAUSE_SECONDS)
+                frames.append(Frame(round((now - began) * 1000 / FRAME_MS) * FRAME_MS, rows))
+                changed = now
             if not person.done() or _is_written(app):
                 busy = now
             await asyncio.sleep(FRAME_MS / 1000)
@@ -76,7 +75,11 @@ async def _act(
                 what = f"the person waited {PATIENCE_SECONDS:.0f} s for {quote(step.sees)}"
                 raise RecordingError(f"{what}, which was not shown")
             await asyncio.sleep(FRAME_MS / 1000)
-        for key in (*(_KEYS.get(one, one) for one in step.text), *step.keys):
+        for letter in step.text:
+            for event in PasteSafeParser().feed(letter):  # the pilot does not know all letters
+                pilot.app.post_message(event)
+            await asyncio.sleep(LETTER_MS / 1000 / speed)
+        for key in step.keys:
             await pilot.press(key)
             await asyncio.sleep(LETTER_MS / 1000 / speed)
 

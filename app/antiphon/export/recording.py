@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from antiphon.replay.replay import ReplayBlock, edited_block
+from antiphon.replay.replay import Replay, ReplayState
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
-from antiphon_kernel.types.replay import (
-    CreatedBlock,
-    ReplayChange,
-    ReplayEdit,
-    ReplayLine,
-    ReplayPrincipal,
-    SplicedText,
-)
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, SplicedText
 
 LETTER_MS: Final = 90
 """From one key of a person to the next."""
@@ -24,18 +17,20 @@ LETTER_MS: Final = 90
 _ENTER_MS: Final = 400
 """From the last letter of a message to the key that sends it."""
 
-_PERSON: Final = ("", None)
 _COALESCED_MS: Final = 50
-_LONGEST_PAUSE_MS: Final = 3_000
-_STREAMED: Final = (BlockKind.TEXT, BlockKind.THINKING)
+_OF_MODELS: Final = (BlockKind.TEXT, BlockKind.THINKING, BlockKind.TOOL_CALL)
 
 
 @dataclass(eq=False, slots=True)
 class _Part:
+    """The turn of a model, or what people do."""
+
     header: dict[str, Any]
-    ended: int
+    ended: int = 0
     """When the last event had ended, in milliseconds since the first change."""
     events: list[dict[str, Any]] = field(default_factory=list)
+    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Events of calls by their blocks."""
     block: str = ""
     """The block whose text the last event is."""
 
@@ -44,91 +39,59 @@ class _Part:
         self.ended, self.block = max(at, self.ended), ""
         return self.events[-1]
 
-
-class _Recorder:
-    """Collects the turns of models and the messages of people."""
-
-    def __init__(self) -> None:
-        self._people: dict[str, ReplayPrincipal] = {}
-        self._blocks: dict[str, ReplayBlock] = {}
-        self._calls: dict[str, dict[str, Any]] = {}
-        """Events of calls by their blocks."""
-        self.parts: dict[tuple[str, str | None], _Part] = {}
-        """Turns by author and the message that is answered, and what the person does."""
-
-    def take(self, line: ReplayLine, at: int) -> None:
-        if isinstance(line, ReplayPrincipal):
-            self._people[line.id] = line
-        elif isinstance(line, ReplayChange):
-            for edit in line.edits:
-                before = self._blocks.get(edit.block)
-                block = self._blocks[edit.block] = edited_block(before, edit)
-                author = self._people[block.header.author]
-                if author.kind in ANSWERING_KINDS:
-                    self._model_writes(edit, block, author, at, is_own=line.by == author.id)
-                elif author.kind == PrincipalKind.HUMAN and (
-                    before is None or before.header.status != block.header.status
-                ):
-                    self._person_writes(block, at)
-
-    def _model_writes(
-        self,
-        edit: ReplayEdit,
-        block: ReplayBlock,
-        author: ReplayPrincipal,
-        at: int,
-        *,
-        is_own: bool,
-    ) -> None:
-        header, kind = block.header, block.header.kind
-        if kind not in (*_STREAMED, BlockKind.TOOL_CALL):
-            return
-        key = (author.id, header.parent)
-        turn = self.parts.setdefault(key, _Part({"model": author.username}, at))
-        if kind == BlockKind.TOOL_CALL:
-            if header.input is None:
-                return
-            call = self._calls.get(edit.block)
-            if call is None:
-                name = header.tool_name or "shell"
-                call = self._calls[edit.block] = turn.add(at, type="tool_call", name=name)
-            call["input"] = json.loads(header.input)
-            turn.ended = max(turn.ended, at)
-            return
-        text = edit.text if isinstance(edit, CreatedBlock) else ""
-        if isinstance(edit, SplicedText) and is_own and header.status == Status.RUNNING:
-            text = edit.inserted
-        if text and turn.block == edit.block and at - turn.ended < _COALESCED_MS:
-            turn.events[-1]["text"] += text
+    def stream(self, at: int, header: BlockHeader, text: str) -> None:
+        if text and self.block == header.id and at - self.ended < _COALESCED_MS:
+            self.events[-1]["text"] += text
         elif text:
-            turn.add(at, type=str(kind), text=text)
-            turn.block = edit.block
+            self.add(at, type=str(header.kind), text=text)
+            self.block = header.id
 
-    def _person_writes(self, block: ReplayBlock, at: int) -> None:
-        kind, role, status = block.header.kind, block.header.role, block.header.status
-        if (kind, role, status) == (BlockKind.TEXT, Role.USER, Status.DONE):
-            text = block.text
-        elif (kind, status) == (BlockKind.TOOL_CALL, Status.RUNNING):
-            text = f"!{block.text}"
-        else:
-            return
-        person = self.parts.setdefault(_PERSON, _Part({"person": True}, 0))
+    def call(self, at: int, header: BlockHeader) -> None:
+        """Take a call's arguments once they are known; it lasts until it changes no more."""
+        if header.input is not None:
+            if header.id not in self.calls:
+                name = header.tool_name or "shell"
+                self.calls[header.id] = self.add(at, type="tool_call", name=name)
+            self.calls[header.id]["input"] = json.loads(header.input)
+            self.ended = max(self.ended, at)
+
+    def send(self, at: int, text: str) -> None:
+        """Type a message that was there at a moment, and send it then or as soon as possible."""
         typing = LETTER_MS * len(text)
-        person.add(at - typing - _ENTER_MS, type="type", text=text)
-        person.ended += typing
-        person.add(max(at, person.ended + _ENTER_MS), type="keys", keys=["enter"])
+        self.add(at - typing - _ENTER_MS, type="type", text=text)
+        self.ended += typing
+        self.add(max(at, self.ended + _ENTER_MS), type="keys", keys=["enter"])
 
 
-def recording_of(lines: Iterable[ReplayLine]) -> str:
+def recording_of(replay: Replay) -> str:
     """Return the recording: models' turns, and people's messages as one person's keys."""
-    recorder, at, before = _Recorder(), 0, 0
-    for line in lines:
-        if isinstance(line, ReplayChange):
-            at, before = at + min(line.at - before, _LONGEST_PAUSE_MS), line.at
-        recorder.take(line, at)
-    written = []
-    for part in recorder.parts.values():
-        if part.events:
-            ends = [{"at_ms": 0, "type": "end"}] if "model" in part.header else []
-            written += [part.header, *part.events, *ends]
+    parts: dict[object, _Part] = {}
+    state = ReplayState()
+    for at, line in replay.steps:
+        edits = line.edits if isinstance(line, ReplayChange) else ()
+        old = {edit.block: state.blocks.get(edit.block) for edit in edits}
+        replay.carry_out(line, state)
+        for edit in edits:
+            header, text = state.blocks[edit.block]
+            author, before = replay.people[header.author], old[edit.block]
+            if author.kind in ANSWERING_KINDS and header.kind in _OF_MODELS:
+                new = _Part({"model": author.username}, at)
+                turn = parts.setdefault((author.id, header.parent), new)
+                if header.kind == BlockKind.TOOL_CALL:
+                    turn.call(at, header)
+                elif isinstance(edit, CreatedBlock):
+                    turn.stream(at, header, edit.text)
+                elif isinstance(edit, SplicedText) and line.by == author.id:
+                    # What it changes later it does by calls.
+                    is_streamed = header.status == Status.RUNNING
+                    turn.stream(at, header, edit.inserted if is_streamed else "")
+            elif author.kind == PrincipalKind.HUMAN and (
+                before is None or before.header.status != header.status
+            ):
+                is_call = header.kind == BlockKind.TOOL_CALL and header.status == Status.RUNNING
+                sent = (header.kind, header.role, header.status)
+                if is_call or sent == (BlockKind.TEXT, Role.USER, Status.DONE):
+                    person = parts.setdefault(None, _Part({"person": True}))
+                    person.send(at, f"!{text}" if is_call else text)
+    written = (one for part in parts.values() if part.events for one in (part.header, *part.events))
     return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in written)

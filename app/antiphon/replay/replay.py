@@ -146,7 +146,7 @@ class Replay:
         marks = []
         for edit in line.edits:
             before = state.blocks.get(edit.block)
-            block = state.blocks[edit.block] = edited_block(before, edit)
+            block = state.blocks[edit.block] = _edited(before, edit)
             if isinstance(edit, SplicedText):
                 _shift(places, edit)
             kind = _kind_of(block)
@@ -171,7 +171,7 @@ def _kind_of(block: ReplayBlock) -> str:
     return "message" if is_message and not header.is_draft else ""
 
 
-def edited_block(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
+def _edited(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
     """Return a block after an edit; raises ValueError for fields that headers do not have."""
     header, text = block or (read_header(edit.block, {}), "")
     if isinstance(edit, SplicedText):

@@ -41,7 +41,7 @@ class RecordingPart:
 
 @dataclass(frozen=True, slots=True)
 class PersonStep:
-    """What a person does `wait_ms` after the step before: types, presses keys, or sees a text."""
+    """Typing, keys, or a wait for a text, `wait_ms` after the step before has ended."""
 
     wait_ms: float
     text: str = ""

@@ -96,14 +96,13 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     (own_home / "config" / "antiphon" / "settings.toml").write_text(settings)
     assert (await frames_of(lines))[1] == frames
     cast = write_cast(frames, SIZE, "a <run>", [(mark.at_ms, mark.title) for mark in replay.marks])
-    read = [read_replay_line(number, line) for number, line in enumerate(lines, 1)]
     made = {
         "replay": b"".join(lines).decode(),
         "cast": cast,
         "svg": write_svg(frames, SIZE),
         "html": write_player_page(cast),
-        "static": static_page(read),
-        "recording": recording_of(read),
+        "static": static_page(replay),
+        "recording": recording_of(replay),
     }
     for name, text in made.items():
         assert SEEN in text, name

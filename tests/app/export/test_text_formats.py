@@ -1,4 +1,4 @@
-"""What is made of a replay's lines alone: the page to be read, and the recording."""
+"""Formats of a replay that need no app: the page to be read, and the recording."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from antiphon.export.recording import recording_of
 from antiphon.export.static_page import static_page
+from antiphon.replay.replay import Replay
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import ScriptedProvider, parse_recordings
@@ -26,6 +27,7 @@ from antiphon_kernel.types.replay import (
     ReplayLine,
     ReplayPrincipal,
     SplicedText,
+    write_replay_line,
 )
 
 
@@ -58,8 +60,9 @@ class Run:
     def set(self, ms: int, by: str, block: str, **fields: Any) -> None:
         self.change(ms, by, ChangedHeader(block=block, fields=fields))
 
-    def end(self) -> list[ReplayLine]:
-        return [*self.lines, ReplayEnd(changes=0)]
+    def replay(self) -> Replay:
+        lines = (*self.lines, ReplayEnd(changes=0))
+        return Replay.read([write_replay_line(one).encode() for one in lines], max_pause=3)
 
 
 async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace() -> None:
@@ -82,11 +85,11 @@ async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace
     run.create(500, "amy", "f", "tool_call", "date")
     run.create(9_000, "amy", "g", "text", "Again", status="done")
     run.create(100, "aria", "h", "text", "No.", parent="g")
-    text = recording_of(run.end())
+    text = recording_of(run.replay())
 
     first, bela, second = parse_recordings(text, "run.jsonl", default_model="x")
     assert [(one.model, one.is_answer) for one in (first, bela)] == [("aria", True), ("bela", True)]
-    assert [step.wait_ms for steps in first.rounds for step in steps] == [40, 80, 40, 200, 200, 0]
+    assert [step.wait_ms for steps in first.rounds for step in steps] == [40, 80, 40, 200, 200]
     aria = ScriptedProvider([first, second], speed=math.inf)
     played = [
         [event async for event in aria.stream(RoundRequest(ContextId("0" * 32), number))]
@@ -144,19 +147,19 @@ def test_static_page_marks_who_wrote_what_inside_of_markdown() -> None:
         text = text.replace(found, insert + found, 1)
     run.create(0, "aria", "c", "thinking", "Hm\nm.")
     run.create(0, "aria", "d", "tool_call", "rm <it>", tool_name="shell")
-    page = static_page(run.end())
+    page = static_page(run.replay())
     assert Elements(page).marked == [("amy", one) for one in ("tr", "o", "small ", "y = ")]
     assert "<h1>A <em>s<span" in page
     assert page.index("<em>") < page.index("Sing.")  # blocks are in their order
     assert "<summary>thinking · 2 lines</summary>" in page
     assert "<summary>shell <code>rm &lt;it&gt;</code></summary><pre>rm &lt;it&gt;</pre>" in page
-    assert re.search(r"<b>amy</b> <time>2026-11-26 20:08Z</time>", page)
+    assert re.search(r"amy</b> <time>2026-11-26 20:08Z</time>", page)
 
 
 EVIL = """<script>alert(1)</script> <img src=x onerror=alert(1)>
 [a](javascript:alert(1)) [b](&#106;avascript:alert(1)) [c](data:text/html,x) ![d](http://e.test/f)
 <javascript:alert(1)> [good](https://e.test/?"><script> "t\u202e&#x202e;")
-\u202egnp\u2066 \x1b[31m \x00 &#x202e; &lt;b&gt; \ud800
+\u202egnp\u2066 \x1b[31m \x00 &#x202e; &lt;b&gt;
 
 <style>*{color:red}</style>
 
@@ -176,7 +179,7 @@ def test_static_page_runs_nothing_and_asks_nobody_whatever_is_written() -> None:
         more = {"tool_name": EVIL, "path": EVIL, "status": "error"}
         run.create(0, "amy", str(number), kind, EVIL, **more)
     run.create(0, "amy", "deep", "text", ">" * 300 + EVIL)
-    page = static_page(run.end())
+    page = static_page(run.replay())
     tags = Elements(page).tags
     names = {tag for tag, _ in tags}
     assert not names & {"script", "img", "iframe", "object", "link", "base", "form", "svg"}
@@ -187,6 +190,5 @@ def test_static_page_runs_nothing_and_asks_nobody_whatever_is_written() -> None:
     }
     addresses = {attrs["href"] for tag, attrs in tags if tag == "a"}
     assert addresses == {"https://e.test/?%22%3E%3Cscript%3E"}
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", page)
-    page.encode()
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", page)
     assert "default-src 'none'; style-src 'sha256-" in page
