@@ -137,8 +137,6 @@ class ActionContext:
     """The kernel has sent this app away."""
     replaying: bool = False
     """A replay is shown, and no kernel is there."""
-    playing: bool = False
-    """The replay goes on by itself."""
 
     def fill(self, words: str) -> str:
         """Fill in the names in the words or the title of an action."""
@@ -154,7 +152,6 @@ class ActionContext:
             always="put aside" if self.questioned else "always",
             no="decline" if self.questioned else "no",
             other="conversation" if self.in_file else "file",
-            play="pause" if self.playing else "play",
         )
 
 
@@ -358,7 +355,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="back",
     ),
     # NAVIGATE in a replay
-    _replay("play", ("space",), "Play, or pause.", words="{play}", priority=True),
+    _replay("play", ("space",), "Play, or pause.", words="play, pause", priority=True),
     _replay("backward", ("left",), "Five seconds back.", words="back"),
     _replay("forward", ("right",), "Five seconds on.", words="on"),
     _replay(

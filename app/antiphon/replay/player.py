@@ -30,9 +30,6 @@ FASTEST: Final = 100.0
 LEAD_MS: Final = 2_000
 """How long before a moment it begins to matter what was written: that is new text then."""
 
-_CLIENT: Final = 1
-_EPOCH: Final = "1"
-
 
 class Player:
     """A replay at one moment, and its clock.
@@ -57,19 +54,16 @@ class Player:
         """When it was played on last."""
         self._playing = asyncio.Event()
         context = ContextId(replay.header.context_id)
-        document = Document.create(_CLIENT, context=context, epoch=_EPOCH, label=replay.label)
-        self.document: Final = document
+        self.document: Final = Document.create(1, context=context, epoch="1", label=replay.label)
         self._absent: Mapping[str, ReplayBlock] = {
             block: _absent(one.header) for block, one in replay.last.blocks.items()
         }
-        with document.transaction(REMOTE):
+        with self.document.transaction(REMOTE):
             for one in replay.people.values():
-                document.set_member(Member(one.id, one.username, one.kind, one.colour))
+                self.document.set_member(Member(one.id, one.username, one.kind, one.colour))
             for block in self._absent.values():
-                document.create_block(block.header)
+                self.document.create_block(block.header)
         self.seek(0)
-
-    # Playing
 
     @property
     def is_playing(self) -> bool:

@@ -162,7 +162,6 @@ class ConversationControllers:
             key_waits=bool(self.visitors.waiting),
             shut_out=status.is_rejected,
             replaying=session.player is not None,
-            playing=session.player is not None and session.player.is_playing,
         )
         block, me = cells.focused_cell, session.me
         if block is None:
