@@ -228,7 +228,6 @@ _replay = partial(
     Action,
     modes=_NAVIGATE,
     owner=Owner.REPLAY,
-    enabled=lambda now: now.replaying,
     takes=lambda now: now.replaying,
 )
 _found = partial(_navigate, enabled=lambda now: now.finding)

@@ -24,9 +24,6 @@ from antiphon_kernel.types.signal import Signal
 
 FRAME_SECONDS: Final = 1 / 30
 
-SLOWEST: Final = 0.25
-FASTEST: Final = 100.0
-
 LEAD_MS: Final = 2_000
 """How long before a moment it begins to matter what was written: that is new text then."""
 
@@ -71,7 +68,7 @@ class Player:
 
     def set_speed(self, speed: float) -> None:
         """Play so many times as fast as it was, within bounds."""
-        self.speed = max(SLOWEST, min(speed, FASTEST))
+        self.speed = max(0.25, min(speed, 100.0))
         self.moved.notify()
 
     def play(self) -> None:

@@ -135,7 +135,9 @@ class Replay:
         line, places = step.line, state.places
         if isinstance(line, ReplayPresence):
             who, was_here = self.people[line.by], state.is_here(line.by)
-            places.pop(line.session, None)
+            old = places.get(line.session, line)
+            if (old.activity, old.cursor is None) != (line.activity, line.cursor is None):
+                del places[line.session]  # who has begun to write last comes last
             if line.activity is not None:
                 places[line.session] = line
             is_here = state.is_here(line.by)

@@ -229,7 +229,6 @@ class ConversationControllers:
     def draw(self) -> None:
         """Draw at once whatever would be drawn in a moment."""
         self.cells.draw()
-        self.cells.map_again()
         self.live.update()
         self.outline.update()
 
