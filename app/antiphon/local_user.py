@@ -29,7 +29,7 @@ SHUT_OUT: Final = Denial(
 )
 
 REPLAY: Final = Denial(
-    "This is a replay: it can be read and copied, <key:fork_replay> forks it.",
+    "This is a replay: it can be read and copied, <key:fork_replay> forks it, <key:quit> leaves.",
     ("This is a replay",),
 )
 
