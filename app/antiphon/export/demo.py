@@ -15,7 +15,7 @@ from antiphon.export.recording import LETTER_MS
 from antiphon.options import AppOptions
 from antiphon.textual_patches.driver import PasteSafeParser
 from antiphon_kernel.text.recording_lines import PersonStep, RecordingError
-from antiphon_kernel.types.enums import ANSWERING_KINDS, Status
+from antiphon_kernel.types.enums import ANSWERING_KINDS
 from antiphon_kernel.types.quoting import quote
 
 QUIET_SECONDS: Final = 3.0
@@ -53,8 +53,9 @@ async def play_demo(
             if not frames or frames[-1].rows != rows:
                 began += max(0.0, now - changed - LONGEST_PAUSE_SECONDS)
                 frames.append(Frame(round((now - began) * 1000 / FRAME_MS) * FRAME_MS, rows))
-                changed = now
-            if not person.done() or _is_written(app):
+                changed = busy = now  # programs that run turn a wheel
+            here = app.session.presence().values()
+            if not person.done() or any(one.kind in ANSWERING_KINDS for one in here):
                 busy = now
             await asyncio.sleep(FRAME_MS / 1000)
         if app.is_running:
@@ -70,28 +71,19 @@ async def _act(
     for step in steps:
         await asyncio.sleep(step.wait_ms / 1000 / speed)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while step.sees and step.sees not in _text(frames[-1:]):
+        while step.sees not in _text(frames[-1:]):
             if time.monotonic() > deadline:
                 what = f"the person waited {PATIENCE_SECONDS:.0f} s for {quote(step.sees)}"
                 raise RecordingError(f"{what}, which was not shown")
             await asyncio.sleep(FRAME_MS / 1000)
-        for letter in step.text:
-            for event in PasteSafeParser().feed(letter):  # the pilot does not know all letters
-                pilot.app.post_message(event)
-            await asyncio.sleep(LETTER_MS / 1000 / speed)
         for key in step.keys:
-            await pilot.press(key)
+            if len(key) > 1:
+                await pilot.press(key)
+            else:  # the pilot does not know all letters
+                for event in PasteSafeParser().feed(key):
+                    pilot.app.post_message(event)
             await asyncio.sleep(LETTER_MS / 1000 / speed)
 
 
 def _text(frames: Iterable[Frame]) -> str:
     return "\n".join("".join(text for text, _ in row) for one in frames for row in one.rows)
-
-
-def _is_written(app: AntiphonApp) -> bool:
-    """Return whether a model works, or a program that somebody has started."""
-    if any(one.kind in ANSWERING_KINDS for one in app.session.presence().values()):
-        return True
-    document = app.session.document
-    headers = map(document.header, document.block_ids())
-    return any(one.status == Status.RUNNING and one.is_written_by_program for one in headers)

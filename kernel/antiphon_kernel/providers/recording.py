@@ -83,12 +83,10 @@ def parse_recordings(text: str, source: str, *, default_model: str) -> list[Reco
 
 
 def _recording(part: RecordingPart, default_model: str, is_answer: bool) -> Recording:
-    model, title = default_model, ""
-    if part.header is not None:
-        model = part.header.text_field("model", default_model)
-        title = part.header.text_field("title", "")
-        if not is_name(model):
-            raise part.header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
+    model = part.header.text_field("model", default_model)
+    title = part.header.text_field("title", "")
+    if not is_name(model):
+        raise part.header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
     rounds: list[list[RecordedStep]] = [[]]
     has_ended = False
     for number, line in enumerate(part.events):

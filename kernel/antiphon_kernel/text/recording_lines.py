@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-PERSON_TYPES = ("type", "keys", "see")
 
 
 class RecordingError(AntiphonError):
@@ -27,25 +24,22 @@ class RecordingError(AntiphonError):
         super().__init__(ErrorCode.INVALID_PARAMS, message)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingPart:
+class RecordingPart(NamedTuple):
     """A turn of a model, or keys of a person."""
 
-    header: RecordingLine | None
+    header: RecordingLine
     events: list[RecordingLine]
 
     @property
     def is_persons(self) -> bool:
-        return self.header is not None and self.header.fields.get("person") is True
+        return self.header.fields.get("person") is True
 
 
-@dataclass(frozen=True, slots=True)
-class PersonStep:
-    """Typing, keys, or a wait for a text, `wait_ms` after the step before has ended."""
+class PersonStep(NamedTuple):
+    """Keys and letters, `wait_ms` after the step before has ended and once a text is seen."""
 
     wait_ms: float
-    text: str = ""
-    keys: tuple[str, ...] = ()
+    keys: Sequence[str] = ()
     sees: str = ""
 
 
@@ -55,46 +49,45 @@ def recording_parts(text: str, source: str) -> list[RecordingPart]:
     Raises:
         RecordingError: if a line is no JSON object, or nothing is in a part.
     """
+    written = enumerate(text.split("\n"), start=1)
+    lines = [RecordingLine(f"{source}:{number}", line) for number, line in written if line.strip()]
+    unnamed = RecordingLine(source, "{}")
     parts: list[RecordingPart] = []
-    for number, written in enumerate(text.split("\n"), start=1):
-        if not written.strip():
-            continue
-        line = RecordingLine(f"{source}:{number}", written)
+    for line in lines or [unnamed]:
         is_named = not parts or not line.fields.keys().isdisjoint(("model", "person"))
         if is_named and line.fields.keys().isdisjoint(("type", "at_ms")):
             parts.append(RecordingPart(line, []))
-        elif not parts:
-            parts.append(RecordingPart(None, [line]))
-        else:
-            parts[-1].events.append(line)
-    if not parts:
-        raise RecordingError(f"{source}: expected at least one event, found none")
+            continue
+        if not parts:
+            parts.append(RecordingPart(unnamed, []))
+        parts[-1].events.append(line)
     for part in parts:
-        if part.header is not None and not part.events:
-            raise part.header.error("at least one event behind it", "none")
+        if not part.events:
+            raise part.header.error("at least one event", "none")
     return parts
 
 
-def person_steps(parts: Iterable[RecordingPart]) -> Iterator[PersonStep]:
-    """Yield what the person of a recording does.
+def person_steps(text: str, source: str) -> Iterator[PersonStep]:
+    """Yield what the person of a recording does; `source` is what errors call it.
 
     Raises:
         RecordingError: if a line is not what it should be.
     """
+    parts = recording_parts(text, source)
     for line in (line for part in parts if part.is_persons for line in part.events):
         wait_ms = line.number_field("at_ms")
         match line.fields.get("type"):
             case "type":
-                yield PersonStep(wait_ms, text=line.text_field("text"))
+                yield PersonStep(wait_ms, keys=line.text_field("text"))
             case "see":
                 yield PersonStep(wait_ms, sees=line.text_field("text"))
             case "keys":
                 keys = line.fields.get("keys")
                 if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
                     raise line.error("`keys`, a list of strings", json.dumps(keys))
-                yield PersonStep(wait_ms, keys=tuple(keys))
+                yield PersonStep(wait_ms, keys)
             case other:
-                raise line.error(f"`type`, one of {', '.join(PERSON_TYPES)}", json.dumps(other))
+                raise line.error("`type`, one of type, keys, see", json.dumps(other))
 
 
 class RecordingLine:

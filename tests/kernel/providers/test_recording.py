@@ -31,7 +31,6 @@ from antiphon_kernel.text.recording_lines import (
     PersonStep,
     RecordingError,
     person_steps,
-    recording_parts,
 )
 from antiphon_kernel.types.ids import ContextId
 
@@ -79,15 +78,15 @@ def test_parts_are_turns_of_models_and_keys_of_a_person_who_may_come_first() -> 
         {"at_ms": 5, "type": "type", "text": "Hi"}
         {"at_ms": 0, "type": "keys", "keys": ["up", "enter"]}
         {"at_ms": 1, "type": "see", "text": "EDIT"}"""
-    steps = [PersonStep(5, "Hi"), PersonStep(0, keys=("up", "enter")), PersonStep(1, sees="EDIT")]
+    steps = [PersonStep(5, "Hi"), PersonStep(0, ["up", "enter"]), PersonStep(1, sees="EDIT")]
     for text, is_answer in ((models + person, False), (f"{person}\n{models}", True)):
         read = parse_recordings(text, "demo.jsonl", default_model="demo")
         assert [(one.model, one.is_answer) for one in read] == [
             (name, is_answer) for name in ("aria", "b", "aria")
         ]
-        assert list(person_steps(recording_parts(text, "demo.jsonl"))) == steps
+        assert list(person_steps(text, "demo.jsonl")) == steps
     with pytest.raises(RecordingError, match=r":2: expected `type`, one of type, keys, see"):
-        list(person_steps(recording_parts('{"person": true}\n' + GOOD, "demo.jsonl")))
+        list(person_steps('{"person": true}\n' + GOOD, "demo.jsonl"))
 
 
 @pytest.mark.parametrize(("stem", "name"), [("aria", "aria"), ("Ä", "model"), ("-A_b-", "a_b")])
