@@ -15,7 +15,7 @@ from antiphon.replay.replay import Replay
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import ScriptedProvider, parse_recordings
-from antiphon_kernel.text.recording_lines import person_steps, recording_parts
+from antiphon_kernel.text.recording_lines import person_steps
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -89,14 +89,16 @@ async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace
 
     first, bela, second = parse_recordings(text, "run.jsonl", default_model="x")
     assert [(one.model, one.is_answer) for one in (first, bela)] == [("aria", True), ("bela", True)]
-    assert [step.wait_ms for steps in first.rounds for step in steps] == [40, 80, 40, 200, 200]
+    assert [step.wait_ms for steps in first.rounds for step in steps] == [
+        *(40, 40, 40, 40, 200, 200)
+    ]
     aria = ScriptedProvider([first, second], speed=math.inf)
     played = [
         [event async for event in aria.stream(RoundRequest(ContextId("0" * 32), number))]
         for number in (0, 1, 0)
     ]
     (*thoughts, call), *texts = played
-    assert [type(one) for one in thoughts] == [ThinkingDelta, ThinkingDelta]
+    assert [type(one) for one in thoughts] == [ThinkingDelta] * 3
     assert isinstance(call, ToolCallEvent)
     assert (call.name, call.input) == ("shell", {"command": "ls"})
     said = [
@@ -105,11 +107,9 @@ async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace
     ]
     assert said == ["I see.", "Two chirs sing.", "No."]
 
-    steps = list(person_steps(recording_parts(text, "run.jsonl")))
-    assert [(one.text, one.keys) for one in steps] == [
-        one
-        for message in ("Sing,\nplease", "!date", "Again")
-        for one in ((message, ()), ("", ("enter",)))
+    steps = list(person_steps(text, "run.jsonl"))
+    assert [one.keys for one in steps] == [
+        keys for message in ("Sing,\nplease", "!date", "Again") for keys in (message, ["enter"])
     ]
     # A pause is no longer than three seconds; the next message waits until it is due.
     assert [one.wait_ms for one in steps[:2]] == [pytest.approx(3_010 - 12 * 90 - 400), 400]
