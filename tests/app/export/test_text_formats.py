@@ -157,7 +157,7 @@ def test_static_page_marks_who_wrote_what_inside_of_markdown() -> None:
 
 
 EVIL = """<script>alert(1)</script> <img src=x onerror=alert(1)>
-[a](javascript:alert(1)) [b](&#106;avascript:alert(1)) [c](data:text/html,x) ![d](http://e.test/f)
+[a](javascript:alert(1)) [b](&#106;avascript:alert(1)) [c](data:text/html,x) ![d](http://e.test/f) ![](//e.test)
 <javascript:alert(1)> [good](https://e.test/?"><script> "t\u202e&#x202e;")
 \u202egnp\u2066 \x1b[31m \x00 &#x202e; &lt;b&gt;
 
