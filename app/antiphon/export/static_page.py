@@ -17,7 +17,7 @@ from markdown_it.renderer import RendererHTML
 
 from antiphon.render.display import SourceLines
 from antiphon.render.links import link_style
-from antiphon.render.markdown_blocks import AT, DEEPEST
+from antiphon.render.markdown_blocks import AT
 from antiphon.render.markdown_tokens import parse
 from antiphon.replay.replay import Replay, ReplayBlock
 from antiphon.themes import LIGHT_THEME, bundled_themes_folder, load_themes
@@ -117,25 +117,19 @@ def _shown(block: ReplayBlock, authors: list[str], people: Mapping[str, ReplayPr
 
     if header.kind in (BlockKind.TEXT, BlockKind.DRIFT):
         return _markdown(source, marked)
+    is_markdown = header.kind == BlockKind.THINKING
+    text = _markdown(source, marked) if is_markdown else f"<pre>{marked(source, count())}</pre>"
     said = _escaped(header.tool_name or header.path or header.kind)
     if header.kind == BlockKind.TOOL_CALL:
         said += f" <code>{_escaped(source.partition(chr(10))[0][:100])}</code>"
     else:
         said += f" · {count_of(source.strip().count(chr(10)) + 1, 'line')}"
     said += " ✗" if header.is_error or header.status == Status.ERROR else ""
-    is_markdown = header.kind == BlockKind.THINKING
-    text = _markdown(source, marked) if is_markdown else _verbatim(source, marked)
     return f"<details><summary>{said}</summary>{text}</details>\n"
-
-
-def _verbatim(source: str, marked: _Marked) -> str:
-    return f"<pre>{marked(source, count())}</pre>"
 
 
 def _markdown(source: str, marked: _Marked) -> str:
     tokens, at = parse(source), 0
-    if any(one.level >= DEEPEST - 1 for one in tokens):
-        return _verbatim(source, marked)
     starts = SourceLines(source).starts
     for token in tokens:
         token.attrs.pop("style", None)

@@ -157,8 +157,8 @@ def test_static_page_marks_who_wrote_what_inside_of_markdown() -> None:
 
 
 EVIL = """<script>alert(1)</script> <img src=x onerror=alert(1)>
-[a](javascript:alert(1)) [b](&#106;avascript:alert(1)) [c](data:text/html,x) ![d](http://e.test/f) ![](//e.test)
-<javascript:alert(1)> [good](https://e.test/?"><script> "t\u202e&#x202e;")
+[a](javascript:alert(1)) [b](&#106;avascript:alert(1)) [c](data:text/html,x) ![d](http://e.test/f)
+![](//e.test) <javascript:alert(1)> [good](https://e.test/?"><script> "t\u202e&#x202e;")
 \u202egnp\u2066 \x1b[31m \x00 &#x202e; &lt;b&gt;
 
 <style>*{color:red}</style>
@@ -178,7 +178,6 @@ def test_static_page_runs_nothing_and_asks_nobody_whatever_is_written() -> None:
     for number, kind in enumerate(("text", "thinking", "tool_call", "tool_result", "file", "new")):
         more = {"tool_name": EVIL, "path": EVIL, "status": "error"}
         run.create(0, "amy", str(number), kind, EVIL, **more)
-    run.create(0, "amy", "deep", "text", ">" * 300 + EVIL)
     page = static_page(run.replay())
     tags = Elements(page).tags
     names = {tag for tag, _ in tags}
