@@ -7,15 +7,13 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-import pytest
-
+from antiphon.export.demo import person_events
 from antiphon.export.recording import recording_of
 from antiphon.export.static_page import static_page
 from antiphon.replay.replay import Replay
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import ScriptedProvider, parse_recordings
-from antiphon_kernel.text.recording_lines import person_steps
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -107,12 +105,12 @@ async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace
     ]
     assert said == ["I see.", "Two chirs sing.", "No."]
 
-    steps = list(person_steps(text, "run.jsonl"))
-    assert [one.keys for one in steps] == [
+    events = list(person_events(text))
+    assert [one.get("text", one.get("keys")) for one in events] == [
         keys for message in ("Sing,\nplease", "!date", "Again") for keys in (message, ["enter"])
     ]
     # A pause is no longer than three seconds; the next message waits until it is due.
-    assert [one.wait_ms for one in steps[:2]] == [pytest.approx(3_010 - 12 * 90 - 400), 400]
+    assert [one["at_ms"] for one in events[:2]] == [3_010 - 12 * 90 - 400, 400]
 
 
 class Elements(HTMLParser):
