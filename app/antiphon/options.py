@@ -36,7 +36,7 @@ class AppOptions:
     address: KernelAddress | None = None
     """A kernel elsewhere, where there is no data folder to read the address from."""
     is_guest: bool = False
-    """The app runs on the kernel's machine for somebody who came over SSH: its files and programs
+    """The app runs on the kernel's machine for somebody whom a host let in: its files and programs
     are not theirs."""
     restart: Callable[[], None] | None = None
     """Starts the kernel again after it died; blocks until it answers, and works once: a second

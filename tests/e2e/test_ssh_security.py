@@ -21,7 +21,7 @@ import pytest
 from asyncssh.packet import String, UInt32
 
 from antiphon.hosts.guest_processes import GuestProcesses
-from antiphon.hosts.host import HostOptions
+from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
 from antiphon.ssh.server import listen
@@ -306,7 +306,7 @@ def test_guest_has_no_editor_of_the_host(project: SharedProject, tmp_path: Path)
         terminal.press("up")
         terminal.wait_for("NAVIGATE")
         terminal.type("E")
-        terminal.wait_for("Over SSH no editor can be started")
+        terminal.wait_for("For guests no editor can be started")
         terminal.press("ctrl+z")
         terminal.press("f1")
         terminal.wait_for("Esc closes this page")
@@ -503,7 +503,7 @@ async def port(tmp_path: Path, served: ServedKernel) -> AsyncIterator[int]:
     link = KernelLink(served.locate)
     await link.start()
     context = SessionContext(link, GuestProcesses(log), tmp_path / "guests", ask=False)
-    listener = await listen(context, HostOptions("ssh", tmp_path, "127.0.0.1", 0), 0)
+    listener = await listen(context, HostOptions(kind="ssh", bind="127.0.0.1", port=0))
     yield listener.port
     listener.close()
     await link.close()

@@ -53,7 +53,7 @@ class WebProject(SharedProject):
         members = self.tool("kernel.members")["members"]
         return [one["username"] for one in members if self.sessions(one["username"], "web")]
 
-    def content(self, **where: str) -> str:
+    def last_content(self, **where: str) -> str:
         """Return the content of the last block of some kind."""
         (*_, block) = self.tool("block.list", kind="text", **where)["blocks"] or [{}]
         if not block:
@@ -84,6 +84,7 @@ class Visitor:
         self.context.grant_permissions(["clipboard-read", "clipboard-write"])
         self.page = self.context.new_page()
         self.asked_for: list[str] = []
+        self.connections = 0
         self.screen = pyte.Screen(80, 24)
         self.page.on("request", lambda one: self.asked_for.append(one.url))
         self.page.on("websocket", self._begun)
@@ -96,6 +97,7 @@ class Visitor:
         self.context.close()
 
     def _begun(self, socket: Any) -> None:
+        self.connections += 1
         screen = self.screen = pyte.Screen(80, 24)
         stream = pyte.ByteStream(screen)
 
@@ -153,13 +155,14 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
         origin = guest.page.url.rstrip("/")
         assert len(guest.asked_for) > 4
         assert all(one.startswith(f"{origin}/") for one in guest.asked_for)
+        assert guest.connections == 1
         assert "antiphon" in guest.page.title()
         guest.press("ArrowUp")
         guest.wait_for("NAVIGATE")
         guest.press("Enter")
         guest.wait_for("EDIT")
         guest.page.keyboard.type("zebraquilt")
-        wait_until(lambda: "zebraquilt" in project.content(role="model"), "what was typed")
+        wait_until(lambda: "zebraquilt" in project.last_content(role="model"), "what was typed")
         guest.page.set_viewport_size({"width": 700, "height": 400})
         wait_until(lambda: "EDIT" in guest.text and guest.screen.columns < 80, "the new size")
         guest.press("Escape")
@@ -173,15 +176,16 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
         assert len(pasted) > 10_000
         guest.page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
         guest.press("Control+v")
-        wait_until(lambda: project.content(role="user") == pasted, "what was pasted")
+        wait_until(lambda: project.last_content(role="user") == pasted, "what was pasted")
 
 
 def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: Any) -> None:
-    link = project.link()
+    link = project.link("--role", "editor")
     relay = RelayThread(project.port)
     with Visitor(browser, link.replace(f":{project.port}/", f":{relay.port}/")) as guest:
         seen = guest.wait_for_words()
-        assert "viewer" in guest.text
+        guest.page.keyboard.type("half a sentence")
+        guest.wait_for("half a sentence")
         here = project.guests()
         relay.stop()
         began = time.monotonic()
@@ -190,6 +194,7 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
         relay.go_on()
         guest.wait_for_notice("")
         guest.wait_for_words(after=seen)
+        guest.wait_for("half a sentence")
         assert project.guests() == here
     relay.close()
 
@@ -197,7 +202,7 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
 def test_whoever_is_kicked_or_refused_is_told_why(project: WebProject, browser: Any) -> None:
     once = project.link("--uses", "1", "--name", "bo")
     with Visitor(browser, once) as bo:
-        bo.wait_for_words()
+        bo.wait_for("viewer")
         late = Visitor(browser, once)
         late.wait_for_notice("The invitation, for 1, is used up")
         project.share("--kick", "bo", "--reason", "time to go", "--data", str(project.data))

@@ -248,7 +248,7 @@ def keys() -> None:
         sys.exit(ExitCode.FAILED)
 
 
-PLACES = ("document", "kernel", "files", "models", "app", "soak", "ssh")
+PLACES = ("document", "kernel", "files", "models", "app", "soak", "ssh", "web")
 """The things that can be measured: tests/bench/*.py."""
 
 
@@ -257,7 +257,7 @@ PLACES = ("document", "kernel", "files", "models", "app", "soak", "ssh")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a figure.")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def bench(place: str, as_json: bool, options: tuple[str, ...]) -> None:
-    """Measure document, kernel, files, models, app, soak or ssh, each figure beside its budget.
+    """Measure document, kernel, files, models, app, soak, ssh or web, beside budgets if there are.
 
     Benchmarks are part of the source checkout, not of an installed antiphon. Further OPTIONS go to
     the benchmark: antiphon bench app -- --help lists them.

@@ -25,7 +25,7 @@ from antiphon_kernel.types.constants import LOG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 if TYPE_CHECKING:
-    from antiphon.hosts.host_address import HostAddress, HostKind
+    from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions
 
 START_SECONDS: Final = 20.0
 HOST_END_SECONDS: Final = 15.0
@@ -170,8 +170,8 @@ def _end_of(log: Path, count: int) -> str:
         return "".join(deque(lines, maxlen=count)).strip()
 
 
-def start_host(data: Path, kind: HostKind, options: Sequence[str]) -> HostAddress:
-    """Return the host of a data folder, started with these options if none runs.
+def start_host(data: Path, options: HostOptions) -> HostAddress:
+    """Return the host of a data folder, started with these options if none of its kind runs.
 
     Raises:
         AntiphonError: no_kernel if it does not come up, with the end of its log.
@@ -179,20 +179,21 @@ def start_host(data: Path, kind: HostKind, options: Sequence[str]) -> HostAddres
     from antiphon.hosts.host_address import LOG_FILE as HOST_LOG_FILE
     from antiphon.hosts.host_address import running_host
 
-    running = running_host(data, kind)
+    running = running_host(data, options.kind)
     if running is not None:
         return running
-    command = [sys.executable, "-P", "-m", "antiphon.hosts", kind, "--data", str(data), *options]
+    command = [sys.executable, "-P", "-m", "antiphon.hosts", str(data)]
+    command.append(options.model_dump_json())
     env = {
         name: value
         for name, value in os.environ.items()
         if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
     }
-    log = data / HOST_LOG_FILE.format(kind)
+    log = data / HOST_LOG_FILE.format(options.kind)
     process = _spawn(command, log, cwd=data, env=env)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        running = running_host(data, kind)
+        running = running_host(data, options.kind)
         if running is not None:
             return running
         if process.poll() is not None:

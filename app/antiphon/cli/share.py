@@ -31,7 +31,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
-    from antiphon.hosts.host_address import HostAddress, HostKind
+    from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions
     from antiphon_kernel.client.tool_client import ToolClient
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -274,7 +274,7 @@ def _share(
     until: int | None,
     as_json: bool,
 ) -> None:
-    from antiphon.hosts.host_address import is_loopback, running_host
+    from antiphon.hosts.host_address import HostOptions, is_loopback, running_host
 
     if find_spec("asyncssh") is None:
         raise CommandError(
@@ -288,7 +288,7 @@ def _share(
             " some with --github or --keys.",
             ExitCode.USAGE,
         )
-    address = _started(folder, "ssh", bind, port, until=until, ask=ask or None)
+    address = _started(folder, HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until))
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
@@ -298,17 +298,16 @@ def _share(
     print_result(fields, as_json, _described(address, line, good))
 
 
-def _started(folder: Path, kind: HostKind, bind: str, port: int, **asked: Any) -> HostAddress:
+def _started(folder: Path, asked: HostOptions) -> HostAddress:
     """Return the running host, which is as it was asked for; raise CommandError if it is not."""
     from antiphon.cli.launcher import start_host
-    from antiphon.hosts.host_address import running_host
 
-    given = {key: value for key, value in asked.items() if value is not None}
-    running = running_host(folder, kind)
-    if running is not None and (
-        port not in (0, running.port)
-        or bind not in (LOOPBACK, running.bind)
-        or any(getattr(running, key) != value for key, value in given.items() if key != "until")
+    running = start_host(folder, asked)
+    if (
+        asked.port not in (0, running.port)
+        or asked.bind not in (LOOPBACK, running.bind)
+        or (asked.ask and not running.ask)
+        or asked.url not in (None, running.url)
     ):
         raise CommandError(
             f"this project is shared already, on {running.bind} port {running.port}"
@@ -316,9 +315,7 @@ def _started(folder: Path, kind: HostKind, bind: str, port: int, **asked: Any) -
             " `antiphon share --stop` ends that.",
             ExitCode.USAGE,
         )
-    options = [f"--bind={bind}", f"--port={port}"]
-    options += [f"--{key}" if value is True else f"--{key}={value}" for key, value in given.items()]
-    return start_host(folder, kind, options)
+    return running
 
 
 def _share_web(
@@ -330,14 +327,14 @@ def _share_web(
     url: str | None,
     as_json: bool,
 ) -> None:
-    from antiphon.hosts.host_address import is_loopback
+    from antiphon.hosts.host_address import HostOptions, is_loopback
     from antiphon_kernel.types.roles import AccessRole
 
     if find_spec("textual_serve") is None:
         raise CommandError(
             "a browser needs a library that is not installed: pip install 'antiphon[web]'."
         )
-    address = _started(folder, "web", bind, port, url=url)
+    address = _started(folder, HostOptions(kind="web", bind=bind, port=port, url=url))
     made = call_kernel(kernel, "kernel.invite", asked, as_json=as_json)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
@@ -398,9 +395,10 @@ def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
         for session in one["sessions"]
         if "within" not in session and session["session"] != own
     ]
-    running = running_host(folder, "ssh")
+    ssh, web = running_host(folder, "ssh"), running_host(folder, "web")
     fields = {
-        "shared": running.model_dump(exclude_none=True) if running is not None else None,
+        "shared": ssh.model_dump(exclude_none=True) if ssh is not None else None,
+        "web": web.model_dump(exclude_none=True) if web is not None else None,
         "sessions": here,
         "keys": keys,
     }

@@ -8,8 +8,8 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from antiphon.hosts.guest_processes import GuestProcesses
 from antiphon.hosts.host_address import (
@@ -19,7 +19,7 @@ from antiphon.hosts.host_address import (
     LOG_FILE,
     PORT_FILE,
     HostAddress,
-    HostKind,
+    HostOptions,
 )
 from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
@@ -33,25 +33,7 @@ END_SECONDS = 3.0
 """How long sessions have to end before their processes are."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostOptions:
-    """Decisions of `antiphon share`."""
-
-    kind: HostKind
-    data: Path
-    bind: str
-    port: int
-    """0: the one of the last time, or any free one."""
-    ask: bool = False
-    """Whether owners are asked about unknown keys."""
-    until: int | None = None
-    """When it ends by itself, in milliseconds since the epoch."""
-    url: str | None = None
-    """Address at which a proxy serves it."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostListener:
+class HostListener(NamedTuple):
     """Open port of a host."""
 
     port: int
@@ -61,15 +43,15 @@ class HostListener:
     """Of its key, if it has one."""
 
 
-Listen = Callable[[SessionContext, HostOptions, int], Awaitable[HostListener]]
-"""Takes the port to listen on. Raises OSError if it is taken, or there is no such interface."""
+Listen = Callable[[SessionContext, HostOptions], Awaitable[HostListener]]
+"""Raises OSError if it is taken, or there is no such interface."""
 
 
-def run_host(options: HostOptions, listen: Listen) -> int:
+def run_host(data: Path, options: HostOptions, listen: Listen) -> int:
     """Serve guests until a signal, the kernel's end, or the time is over; return the exit code."""
-    check_ownership(options.data)
+    check_ownership(data)
     log_file = os.open(
-        options.data / LOG_FILE.format(options.kind),
+        data / LOG_FILE.format(options.kind),
         os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
         0o600,
     )
@@ -79,21 +61,21 @@ def run_host(options: HostOptions, listen: Listen) -> int:
     # Of each connection the libraries would give an account; what goes wrong stays in the log.
     for library in ("asyncssh", "websockets"):
         logging.getLogger(library).setLevel(logging.ERROR)
-    if take_lock(options.data / LOCK_FILE.format(options.kind)) is None:
-        _log.error("another host of this kind serves %s", options.data)
+    if take_lock(data / LOCK_FILE.format(options.kind)) is None:
+        _log.error("another host of this kind serves %s", data)
         return 1
     try:
-        return asyncio.run(_serve(options, listen, log_file))
+        return asyncio.run(_serve(data, options, listen, log_file))
     except AntiphonError as error:
         _log.error("%s", error.message)
     except OSError as error:
         _log.error("cannot listen at %s port %s: %s", options.bind, options.port, error)
     finally:
-        (options.data / ADDRESS_FILE.format(options.kind)).unlink(missing_ok=True)
+        (data / ADDRESS_FILE.format(options.kind)).unlink(missing_ok=True)
     return 1
 
 
-async def _serve(options: HostOptions, listen: Listen, log_file: int) -> int:
+async def _serve(data: Path, options: HostOptions, listen: Listen, log_file: int) -> int:
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[str] = loop.create_future()
 
@@ -105,26 +87,19 @@ async def _serve(options: HostOptions, listen: Listen, log_file: int) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         name = signal.Signals(number).name
         loop.add_signal_handler(number, end, name, "The owner has ended the shared session.")
-    link = KernelLink(lambda: read_address(options.data))
+    link = KernelLink(lambda: read_address(data))
     await link.start()
     processes = GuestProcesses(log_file)
-    guests = options.data / GUESTS_FOLDER.format(options.kind)
+    guests = data / GUESTS_FOLDER.format(options.kind)
     guests.mkdir(mode=0o700, exist_ok=True)
     context = SessionContext(link, processes, guests, options.ask)
-    listener = await _listen(context, options, listen)
+    listener = await _listen(data, context, options, listen)
     preparing = asyncio.create_task(processes.prepare(), name="fork server")
-    address = HostAddress(
-        pid=os.getpid(),
-        bind=options.bind,
-        port=listener.port,
-        fingerprint=listener.fingerprint,
-        ask=options.ask,
-        url=options.url,
-        until=options.until,
-    )
-    write_private(options.data / PORT_FILE.format(options.kind), f"{address.port}\n")
+    stands = options.model_dump() | {"port": listener.port, "fingerprint": listener.fingerprint}
+    address = HostAddress(**stands, pid=os.getpid())
+    write_private(data / PORT_FILE.format(options.kind), f"{address.port}\n")
     write_private(
-        options.data / ADDRESS_FILE.format(options.kind),
+        data / ADDRESS_FILE.format(options.kind),
         f"{address.model_dump_json(exclude_none=True)}\n",
     )
     if options.until is not None:
@@ -141,7 +116,7 @@ async def _serve(options: HostOptions, listen: Listen, log_file: int) -> int:
     watching.add_done_callback(kernel_ended)
     _log.info("listening at %s port %s", options.bind, address.port)
     reason = await ending
-    (options.data / ADDRESS_FILE.format(options.kind)).unlink(missing_ok=True)
+    (data / ADDRESS_FILE.format(options.kind)).unlink(missing_ok=True)
     watching.cancel()
     listener.close()
     for session in tuple(context.open.values()):
@@ -155,13 +130,14 @@ async def _serve(options: HostOptions, listen: Listen, log_file: int) -> int:
     return 0
 
 
-async def _listen(context: SessionContext, options: HostOptions, listen: Listen) -> HostListener:
-    port_file = options.data / PORT_FILE.format(options.kind)
-    last = last_port(port_file) if options.port == 0 else None
+async def _listen(
+    data: Path, context: SessionContext, options: HostOptions, listen: Listen
+) -> HostListener:
+    last = last_port(data / PORT_FILE.format(options.kind)) if options.port == 0 else None
     try:
-        return await listen(context, options, last or options.port)
+        return await listen(context, options.model_copy(update={"port": last or options.port}))
     except OSError:
         if last is None:
             raise
         _log.info("port %s is taken now", last)
-        return await listen(context, options, options.port)
+        return await listen(context, options)

@@ -19,23 +19,30 @@ GUESTS_FOLDER: Final = "{}-guests"
 """Folder with one folder a guest, for what the guest's app keeps. In each, `{}` is the kind."""
 
 
-class HostAddress(BaseModel):
-    """Address of a running host."""
+class HostOptions(BaseModel):
+    """Decisions of `antiphon share`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    pid: int
+    kind: HostKind
     bind: str
     """Address of the interface that it listens on."""
     port: int
-    fingerprint: str | None = None
-    """Fingerprint of the key of an SSH host."""
+    """0: the one of the last time, or any free one."""
     ask: bool = False
     """Whether owners are asked about unknown keys."""
-    url: str | None = None
-    """Address of the page of a web host, as its guests reach it."""
     until: int | None = None
     """When it ends by itself, in milliseconds since the epoch."""
+    url: str | None = None
+    """Address at which a proxy serves the page."""
+
+
+class HostAddress(HostOptions):
+    """Address of a running host."""
+
+    pid: int
+    fingerprint: str | None = None
+    """Fingerprint of the key of an SSH host."""
 
 
 def running_host(data: Path, kind: HostKind) -> HostAddress | None:

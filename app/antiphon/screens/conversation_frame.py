@@ -238,7 +238,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     def action_settings(self) -> None:
         chosen = "Theme, sidebar and outline are chosen in the palette."
         if self._session.options.is_guest:
-            self.hint(f"{chosen} Over SSH there are no other settings.")
+            self.hint(f"{chosen} For guests there are no other settings.")
             return
         file = under_home(config_folder() / SETTINGS_FILE)
         self.hint(f"{chosen} Keys and the rest: {file}, read at the start. See `antiphon keys`.")

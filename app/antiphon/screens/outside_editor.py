@@ -34,8 +34,8 @@ class OutsideEditor(Controller):
             return
         if self._session.options.is_guest:
             self._hint(
-                "Over SSH no editor can be started: Enter edits the cell here, and `antiphon join`"
-                " on your own machine uses yours."
+                "For guests no editor can be started: Enter edits the cell here, and"
+                " `antiphon join` on your own machine uses yours."
             )
             return
         command = os.environ.get("VISUAL") or os.environ.get("EDITOR")

@@ -202,8 +202,8 @@ class MessageSubmitter(Controller):
         if paths and self._session.options.is_guest:
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
-                f"Over SSH no file can be attached, as {quote(paths[0])} would be: paste its text."
-                " If no file is meant, put a space behind the @.",
+                f"For guests no file can be attached, as {quote(paths[0])} would be: paste its"
+                " text. If no file is meant, put a space behind the @.",
             )
         if paths:
             files = await asyncio.to_thread(read_mentioned, self._session.project, paths)

@@ -17,7 +17,8 @@ from typing import Final
 
 import asyncssh
 
-from antiphon.hosts.host import HostListener, HostOptions
+from antiphon.hosts.host import HostListener
+from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import OfferedKey, OpenedSession
 from antiphon.hosts.session import (
     TERMINAL,
@@ -304,17 +305,17 @@ class GuestConnection(asyncssh.SSHServer):
         return channel, session
 
 
-async def listen(context: SessionContext, options: HostOptions, port: int) -> HostListener:
+async def listen(context: SessionContext, options: HostOptions) -> HostListener:
     """Listen for guests.
 
     Raises:
         OSError: if the port is taken, or there is no such interface.
     """
-    host_key = _host_key(options.data)
+    host_key = _host_key(context.guests.parent)
     acceptor = await asyncssh.create_server(
         partial(GuestConnection, GuestConnections(context)),
         options.bind,
-        port,
+        options.port,
         backlog=256,
         server_host_keys=[host_key],
         server_version="antiphon",

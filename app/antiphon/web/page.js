@@ -91,13 +91,13 @@ function leave(event) {
 }
 addEventListener("keydown", leave, true);
 
-function load() {
+// The terminal measures its font when it starts, which it does when the window has been loaded.
+async function start() {
+  await document.fonts.load("16px 'Roboto Mono'");
   const script = document.createElement("script");
   script.src = "textual.js";
   script.onload = () => window.onload();
   document.head.append(script);
 }
-
-// The terminal measures its font when it starts.
-if (token) document.fonts.load("16px 'Roboto Mono'").then(load);
+if (token) addEventListener("load", start);
 else say("This page takes a link to come in: ask for one.");

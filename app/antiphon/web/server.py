@@ -23,7 +23,8 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from antiphon.hosts.host import HostListener, HostOptions
+from antiphon.hosts.host import HostListener
+from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import OpenedSession
 from antiphon.hosts.session import TERMINAL, GuestSession, SessionContext
 from antiphon.time_format import format_relative
@@ -34,9 +35,6 @@ JOIN_SECONDS: Final = 10.0
 
 REFUSED_SECONDS: Final = 1.0
 """How long whoever is refused waits for the answer."""
-
-MESSAGE_BYTES: Final = 1_000_000
-"""Length of a message; pages send longer pastes in pieces."""
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
@@ -207,7 +205,7 @@ def _parsed(text: str | bytes) -> Any:
         return None
 
 
-async def listen(context: SessionContext, options: HostOptions, port: int) -> HostListener:
+async def listen(context: SessionContext, options: HostOptions) -> HostListener:
     """Listen for pages.
 
     Raises:
@@ -217,13 +215,11 @@ async def listen(context: SessionContext, options: HostOptions, port: int) -> Ho
     server = await serve(
         host.serve,
         options.bind,
-        port,
+        options.port,
         process_request=host.answer,
         open_timeout=JOIN_SECONDS,
-        max_size=MESSAGE_BYTES,
         max_queue=1,
         compression=None,
-        server_header=None,
         ping_interval=15,
         ping_timeout=30,
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.storage import Journal, PresenceRow
+from antiphon_kernel.storage import Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState
 
-_SECONDS: Final = 0.1
+_SECONDS: Final = 1.0
+"""How long changes wait to be written together."""
+
+_APART_MS: Final = 100
 """Of what a session does within this time, the last is recorded."""
 
 
@@ -22,16 +26,14 @@ class PresenceRecorder:
         self.is_on = True
         self._journal = journal
         self._clock = clock
-        self._last: dict[tuple[int, int], PresenceRow] = {}
+        self._last: dict[tuple[int, int], PresenceState] = {}
         """By number of the context and awareness client."""
-        self._waiting: dict[tuple[int, str], PresenceRow] = {}
-        """By number of the context and session."""
+        self._waiting: dict[tuple[int, str, int], tuple[object, ...]] = {}
+        """Rows of the journal by number of the context, session and time."""
 
     def follow(self, context: Context) -> None:
         """Record who is in a context from now on."""
-        context.presence.changed.listen(
-            lambda client, state: self._changed(context, client, state) if self.is_on else None
-        )
+        context.presence.changed.listen(partial(self._changed, context))
 
     def flush(self) -> None:
         """Hand to the journal what has changed."""
@@ -39,27 +41,24 @@ class PresenceRecorder:
         self._waiting.clear()
 
     def _changed(self, context: Context, client: int, state: PresenceState | None) -> None:
-        number, document = context.row.number, context.document
-        now, place = self._clock.now_ms(), (number, client)
-        before = self._last.get(place)
+        if not self.is_on:
+            return
+        key = context.row.number, client
+        before = self._last.pop(key, None)
         if before is not None and (state is None or state.session != before.session):
-            self._put(PresenceRow(number, context.seq, now, before.session))
-            before = self._last.pop(place)
+            self._put(context, before.session, None, None, None, None)
         if state is not None:
+            self._last[key] = state
             # A client may say anything.
             activity = state.activity if state.activity in tuple(Activity) else Activity.IDLE
-            row = PresenceRow(number, context.seq, now, state.session, str(activity))
-            if state.block is not None and state.block in document:
-                most = document.length(state.block)
-                cursor, anchor = (
-                    None if at is None else min(at, most) for at in (state.cursor, state.anchor)
-                )
-                row = row._replace(block=state.block, cursor=cursor, anchor=anchor)
-            if before is None or row[3:] != before[3:]:
-                self._last[place] = row
-                self._put(row)
+            block = state.block if state.block in context.document else None
+            most = context.document.length(block) if block is not None else 0
+            ends = [at and min(at, most) for at in (state.cursor, state.anchor)]
+            self._put(context, state.session, activity, block, *ends)
 
-    def _put(self, row: PresenceRow) -> None:
+    def _put(self, context: Context, session: str, *place: str | int | None) -> None:
         if not self._waiting:
             asyncio.get_running_loop().call_later(_SECONDS, self.flush)
-        self._waiting[row.context, row.session] = row
+        now, number = self._clock.now_ms(), context.row.number
+        row = number, context.seq, now, session, *place
+        self._waiting[number, session, now // _APART_MS] = row

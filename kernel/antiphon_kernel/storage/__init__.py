@@ -40,7 +40,6 @@ from antiphon_kernel.storage.rows import (
     InheritedRun,
     InheritedText,
     Page,
-    PresenceRow,
     SessionRow,
     Snapshot,
     StoredContext,

@@ -8,14 +8,7 @@ from dataclasses import astuple
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import (
-    BlockRow,
-    Commit,
-    DriftRow,
-    FileRow,
-    PresenceRow,
-    SessionRow,
-)
+from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
 from antiphon_kernel.yjs.restored_ids import encode_restored
@@ -53,6 +46,13 @@ _BLOB: Final = (
 )
 """The same bytes again repair what is damaged."""
 
+ADD_PRESENCE: Final = (
+    "INSERT OR REPLACE INTO presences SELECT ?1, ?2, ?3, s.number, ?5,"
+    " (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
+    " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4"
+)
+"""Context, version, time, ids of session and block; both and the context are recorded."""
+
 _SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
 
@@ -65,16 +65,6 @@ def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) 
         "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
         [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
     )
-
-
-def presence_rows(rows: Sequence[PresenceRow]) -> Statement:
-    """Return the statement that records presence of sessions and in contexts that are recorded."""
-    sql = (
-        "INSERT OR REPLACE INTO presences SELECT ?1, ?2, ?3, s.number, ?5,"
-        " (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
-        " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4"
-    )
-    return sql, rows
 
 
 def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import (
+    ADD_PRESENCE,
     commit_rows,
     drift_rows,
     file_rows,
-    presence_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.database import Database, Row
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -28,7 +28,6 @@ from antiphon_kernel.storage.rows import (
     ContextRow,
     DriftRow,
     FileRow,
-    PresenceRow,
     SessionRow,
     StoredContext,
 )
@@ -40,7 +39,6 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.signal import Signal
 
-_PRESENCE_SECONDS: Final = 0.8
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
 _RECORDED: Final = 1_000
@@ -67,7 +65,7 @@ class Journal(JournalReader):
         self._principals: dict[str, int] = {}
         """The number of each principal in other rows, by id."""
         self._new_sessions: list[SessionRow] = []
-        self._new_presences: list[PresenceRow] = []
+        self._new_presences: list[Row] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""
         self._last_context = 0
@@ -109,9 +107,6 @@ class Journal(JournalReader):
 
     async def close(self) -> None:
         """Write what is waiting and close the file; what is handed in later is refused."""
-        if self._new_presences:
-            self._idle.clear()
-            self._wake.set()
         while not self._idle.is_set():
             await self._idle.wait()  # and again, if more has come since it was set
         self._broken = self._broken or kernel_is_closing()
@@ -146,13 +141,12 @@ class Journal(JournalReader):
         self._idle.clear()
         self._wake.set()
 
-    def add_presences(self, presences: Iterable[PresenceRow]) -> None:
-        """Record where sessions are: with the next commit, or a second later without one."""
+    def add_presences(self, presences: Iterable[Row]) -> None:
+        """Record where sessions are, in rows of `ADD_PRESENCE`; with others, or with a commit."""
         if self._broken is None:
-            if not self._new_presences:
-                loop = asyncio.get_running_loop()
-                loop.call_later(_PRESENCE_SECONDS, self._wake.set)
             self._new_presences += presences
+            self._idle.clear()
+            self._wake.set()
 
     def add_context(
         self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
@@ -246,7 +240,6 @@ class Journal(JournalReader):
         self.lost = self._broken = error
         _log.critical("%s", error)
         self._new_sessions.clear()
-        self._new_presences.clear()
         self.files_lost.notify(error)
 
     async def _watch_files(self) -> None:
@@ -318,8 +311,8 @@ class Journal(JournalReader):
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
             rows = commit_rows(group, self._principals)
-            first, last = session_rows(unknown, self._principals), presence_rows(presences)
-            await self._database.write(chain([first], rows, [last]))
+            first = session_rows(unknown, self._principals)
+            await self._database.write(chain([first], rows, [(ADD_PRESENCE, presences)]))
         except StorageLostError as error:
             return error
         except AntiphonError as error:

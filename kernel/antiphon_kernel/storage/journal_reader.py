@@ -18,7 +18,6 @@ from antiphon_kernel.storage.rows import (
     ForkOrigin,
     InheritedRun,
     InheritedText,
-    PresenceRow,
     SessionRow,
     StoredOp,
     UndoRow,
@@ -28,6 +27,7 @@ from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, Prin
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.replay import ReplayPresence
 from antiphon_kernel.yjs.restored_ids import decode_restored
 
 
@@ -237,18 +237,22 @@ class JournalReader:
         return found
 
     async def presences(
-        self, context: ContextRow, first: int, last: int
-    ) -> list[tuple[PresenceRow, str]]:
-        """Return where sessions were in some versions, each with the principal's id."""
+        self, context: ContextRow, after: int, upto: int
+    ) -> dict[int, list[ReplayPresence]]:
+        """Return where sessions were in the versions behind `after` up to `upto`, by version."""
         sql = (
-            "SELECT context, seq, time, s.id, activity,"
+            "SELECT seq, time, s.id, p.id, activity,"
             " (SELECT id FROM blocks b WHERE b.context = o.context AND b.number = o.block),"
-            " cursor, anchor, p.id FROM presences o JOIN sessions s ON s.number = o.session"
+            " cursor, anchor FROM presences o JOIN sessions s ON s.number = o.session"
             " JOIN principals p ON p.number = s.principal"
-            " WHERE context = ? AND seq BETWEEN ? AND ? ORDER BY seq, time, session"
+            " WHERE context = ? AND seq > ? AND seq <= ? ORDER BY seq, time, session"
         )
-        rows = await self._database.select(sql, (context.number, first, last))
-        return [(PresenceRow(*row), principal) for *row, principal in rows]
+        names = ("at", "session", "by", "activity", "block", "cursor", "anchor")
+        found: dict[int, list[ReplayPresence]] = {}
+        for seq, *values in await self._database.select(sql, (context.number, after, upto)):
+            place = ReplayPresence(**dict(zip(names, values, strict=True)))
+            found.setdefault(seq, []).append(place)
+        return found
 
     async def last_seq(self, context: ContextRow) -> int:
         """Return the number of a context's last transaction."""

@@ -110,21 +110,6 @@ class SessionRow(NamedTuple):
         return cls(actor.session, actor.principal.id, actor.via, actor.since)
 
 
-class PresenceRow(NamedTuple):
-    """Place of a session in a context from some moment on; without activity it has left."""
-
-    context: int
-    """The number of the context."""
-    seq: int
-    """The version of the context that the offsets are of."""
-    time: int
-    session: str
-    activity: str | None = None
-    block: str | None = None
-    cursor: int | None = None
-    anchor: int | None = None
-
-
 class BlockRow(NamedTuple):
     """The version counter of a block. `number` counts per context, in order of creation."""
 

@@ -127,7 +127,8 @@ class RegexQuery:
             AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has
                 a newline.
         """
-        self._pattern = compile_pattern(pattern)
+        _check_one_line(pattern)
+        self._pattern = _compile(pattern)
         self._text = pattern
         self._whole = _LOOKS_BEYOND.search(pattern) is None
         self._seconds = self._left = seconds
@@ -235,14 +236,7 @@ def required_literals(pattern: str) -> list[str]:
     return [run for run in runs if run]
 
 
-def compile_pattern(pattern: str) -> regex.Pattern[str]:
-    """Return a regular expression that somebody has given.
-
-    Raises:
-        AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has a
-            newline.
-    """
-    _check_one_line(pattern)
+def _compile(pattern: str) -> regex.Pattern[str]:
     inside = [0]  # how many repeated groups are inside each other, for each that is open
     for token in _STRUCTURE.findall(pattern):
         if token == "(":

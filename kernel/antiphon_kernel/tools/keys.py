@@ -303,7 +303,7 @@ class SshCheckResult(Result):
 
 
 class SshOpenParams(Params):
-    """What whoever comes has shown to have: a verified key, or an invitation."""
+    """A verified key or an invitation, which whoever comes has shown to have."""
 
     host: str
     """Session that lasts as long as the host does: all that it has opened ends with it."""
@@ -316,15 +316,15 @@ class SshOpenParams(Params):
 
 
 class SshOpenResult(Result):
-    """A new session over SSH. The token is shown here and nowhere else."""
+    """A new session at a host. The token is shown here and nowhere else."""
 
     session: str
     token: str
     """The secret with which the app of this session comes in, until the session ends."""
     principal: str
-    """Id of whoever has the key."""
+    """Id of whoever has come."""
     username: str
-    """Name of whoever has the key."""
+    """Name of whoever has come."""
     role: AccessRole
     """Their role."""
 

@@ -6,25 +6,29 @@ blocks that are excluded then, and what belongs to them.
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
 from array import array
-from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.lineage import split_calls
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import CorruptContextError, PresenceRow, StoredOp
-from antiphon_kernel.text.search import compile_pattern, line_end
+from antiphon_kernel.messages import without
+from antiphon_kernel.storage import ContextRow, CorruptContextError
+from antiphon_kernel.text.search import RegexQuery, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.block_metadata import (
     AGENT_CALL,
     CHOICES,
@@ -35,7 +39,7 @@ from antiphon_kernel.types.block_metadata import (
 )
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Activity, BlockKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.replay import (
@@ -45,6 +49,7 @@ from antiphon_kernel.types.replay import (
     ReplayEdit,
     ReplayEnd,
     ReplayHeader,
+    ReplayLine,
     ReplayPresence,
     ReplayPrincipal,
     SplicedText,
@@ -52,26 +57,22 @@ from antiphon_kernel.types.replay import (
 )
 
 _OPS_READ: Final = 200
-_LINES_TOGETHER: Final = 50
 _REDACTED: Final = "█"
 _REGEX_SECONDS: Final = 60.0
 
-_UNTOLD: Final = {"id", "blob", "runs_for", "source_context"}
-"""Header fields that nothing of a replay needs."""
-
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """Keys of metadata that are told: those that a screen shows."""
+
+_LeftOut = tuple[set[str], set[str]]
+"""Blocks of which nothing is told, and calls of which metadata are not."""
+
+_Step = ReplayChange | ReplayPresence
+"""A line that changes something; while it is made, its time is that of the clock."""
 
 _FREE_TEXT: Final = (
     *("input", "path", "tool_name", "language", "media_type", "stop_reason", "stopped_by"),
     *("decided_by", "metadata"),
 )
-
-_FIELDS: Final = [
-    (name, BlockHeader._field_defaults.get(name))
-    for name in BlockHeader._fields
-    if name not in _UNTOLD
-]
 
 
 async def replay_lines(
@@ -88,215 +89,123 @@ async def replay_lines(
     Raises:
         AntiphonError: invalid_regex, invalid_params or regex_timeout for a pattern.
     """
-    redaction = _Redaction(redact, kernel.limits)
-    upto, label = context.seq, redaction.hide(context.label)
-    left_out = await _left_out(context.document)
+    redaction, upto, row = _Redaction(redact, kernel.limits), context.seq, context.row
+    left_out = await _find_left_out(context.document)
     await context.wait_persisted()
     if redact:
-        first = _Follower(kernel, context, left_out)
-        async for _, edits in first.steps(upto):
-            redaction.follow(edits, first.text)
-    system, sessions = kernel.system.principal.id, await kernel.journal.sessions()
-    kernels = [one.opened for one in sessions if (one.principal, one.via) == (system, "kernel")]
-    follower, presences = _Follower(kernel, context, left_out), deque[tuple[PresenceRow, str]]()
-    writer, started = _LineWriter(kernel, context, redaction, kernels), context.row.created
-    about = ReplayHeader(context_id=context.id, label=label, started=started)
-    lines = [write_replay_line(about)]
-    async for op, edits in follower.steps(upto):
-        if op.seq % _OPS_READ == 1:
-            last = min(op.seq + _OPS_READ - 1, upto)
-            presences.extend(await kernel.journal.presences(context.row, op.seq, last))
-        lines += writer.go_to(op.time)
-        if edits:
-            lines += writer.change(op, redaction.apply(edits) if redact else edits)
-        while presences and presences[0][0].seq == op.seq:
-            row, principal = presences.popleft()
-            text = follower.text(row.block) if row.block is not None else None
-            lines += [*writer.go_to(row.time), *writer.presence(row, principal, text)]
-        if len(lines) >= _LINES_TOGETHER:
-            yield "".join(lines)
-            lines.clear()
-    lines += writer.go_to(kernel.clock.now_ms())
-    yield "".join([*lines, write_replay_line(ReplayEnd(changes=writer.changes))])
+        async for page in _Follower(kernel, row, left_out).pages(upto):
+            await asyncio.to_thread(redaction.follow, page)
+    named, at, changes = set[str](), 0, 0
+    about = {"label": redaction.hide(context.label), "started": row.created}
+    lines: list[ReplayLine] = [ReplayHeader(context_id=context.id, **about)]
+    async for page in _Follower(kernel, row, left_out).pages(upto):
+        if redact:
+            await asyncio.to_thread(redaction.apply, page)
+        for line in page:
+            edits = line.edits if isinstance(line, ReplayChange) else []
+            changes += bool(edits)
+            authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
+            for one in (line.by, *authors):
+                member = context.document.member(one)
+                if one not in named and member is not None:
+                    named.add(one)
+                    known = {"username": redaction.hide(member.username), "kind": str(member.kind)}
+                    lines.append(ReplayPrincipal(id=one, colour=member.colour, **known))
+            at = max(at, line.at - row.created)
+            lines.append(line.model_copy(update={"at": at}))
+        yield "".join(map(write_replay_line, lines))
+        lines.clear()
+    yield write_replay_line(ReplayEnd(changes=changes))
 
 
-class _LineWriter:
-    """Writer of the lines of a replay, in the order of their times."""
-
-    def __init__(
-        self, kernel: Kernel, context: Context, redaction: _Redaction, kernel_starts: list[int]
-    ) -> None:
-        self.changes = 0
-        self._kernel = kernel
-        self._context = context
-        self._redaction = redaction
-        self._kernel_starts = kernel_starts
-        self._started, self._at = context.row.created, 0
-        self._named: set[str] = set()
-        self._present: dict[str, ReplayPresence] = {}
-        """The last line of each session that is there."""
-
-    def go_to(self, time: int) -> Iterator[str]:
-        """Go on to a time; whoever was there when a kernel was killed has left with the next."""
-        while self._kernel_starts and self._kernel_starts[0] <= time:
-            self._at = max(self._at, self._kernel_starts.pop(0) - self._started)
-            while self._present:
-                session, one = self._present.popitem()
-                gone = ReplayPresence(at=self._at, session=session, by=one.by, activity=None)
-                yield write_replay_line(gone)
-        self._at = max(self._at, time - self._started)
-
-    def change(self, op: StoredOp, edits: list[ReplayEdit]) -> list[str]:
-        self.changes += 1
-        authors = [one.header["author"] for one in edits if isinstance(one, CreatedBlock)]
-        about = {"version": op.seq, "by": op.principal, "operation": op.operation}
-        line = ReplayChange(at=self._at, edits=edits, **about)
-        return [*self._name([op.principal, *authors]), write_replay_line(line)]
-
-    def presence(self, row: PresenceRow, principal: str, text: str | None) -> list[str]:
-        """Tell where a session is; in a block that is left out, only that it is there.
-
-        Args:
-            text: of the block; None if it is left out, or not there yet.
-        """
-        now = ReplayPresence(at=0, session=row.session, by=principal, activity=row.activity)
-        if text is not None:
-            cursor, anchor = (None if at is None else min(at, len(text)) for at in row[-2:])
-            where = {"block": row.block, "cursor": cursor, "anchor": anchor}
-            now = now.model_copy(update=where)
-        elif row.block is not None:
-            now = now.model_copy(update={"activity": Activity.IDLE})
-        before = self._present.pop(row.session, None)
-        if row.activity is not None:
-            self._present[row.session] = now
-        if now == before or (row.activity is None and before is None):
-            return []
-        line = now.model_copy(update={"at": self._at})
-        return [*self._name([principal]), write_replay_line(line)]
-
-    def _name(self, principals: Iterable[str]) -> Iterator[str]:
-        """Lines of those who have not been named."""
-        for one in principals:
-            if one not in self._named:
-                self._named.add(one)
-                member = self._context.document.member(one)
-                with suppress(AntiphonError):  # a damaged header names nobody
-                    known = member or self._kernel.members.find(one)
-                    name, kind = self._redaction.hide(known.username), str(known.kind)
-                    colour = member.colour if member is not None else 0
-                    who = ReplayPrincipal(id=one, username=name, kind=kind, colour=colour)
-                    yield write_replay_line(who)
-
-
-async def _left_out(document: Document) -> Mapping[str, bool]:
-    """Return the blocks of which nothing is told, and the calls of which metadata are not.
-
-    The value says whether it is the whole block.
-    """
-    headers, slices, blocks = list[BlockHeader](), TimeSlice(), tuple(document.block_ids())
-    for at in range(0, len(blocks), _OPS_READ):
-        headers += document.headers(blocks[at : at + _OPS_READ], keep=False)
+async def _find_left_out(document: Document) -> _LeftOut:
+    slices, hidden, parents = TimeSlice(), set[str](), dict[str, str | None]()
+    for block in tuple(document.block_ids()):
+        header = document.header(block)
+        if header.excluded or header.ephemeral or document.is_draft(block):
+            hidden.add(block)
+        elif header.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(header.metadata):
+            parents[block] = header.parent
         await slices.pause()
-    calls = {one.tool_call_id: one.id for one in headers if one.kind == BlockKind.TOOL_CALL}
-    by_id = set(calls.values())
-    hidden = {
-        one.id: True
-        for one in headers
-        if one.excluded or one.ephemeral or document.is_draft(one.id)
-    }
-    belonging: list[tuple[str, str]] = []
-    for one in headers:
-        above = one.parent
-        if one.kind == BlockKind.TOOL_RESULT and above not in by_id:
-            above = calls.get(one.tool_call_id or "", above)
-        is_part = one.kind in (BlockKind.TOOL_RESULT, BlockKind.FILE) or is_drifted(one.metadata)
-        if is_part and above is not None:
-            belonging.append((one.id, above))
-    size = -1
-    while size < len(hidden):  # what is attached to a result comes after it
-        size = len(hidden)
-        hidden.update((part, True) for part, whole in belonging if whole in hidden)
-    for part, whole in belonging:
-        if part in hidden:
-            hidden.setdefault(whole, False)
-    return hidden
+    torn = split_calls(document, [*hidden])
+    hidden |= {result for _, result in torn}
+    while parts := {one for one in parents.keys() - hidden if parents[one] in hidden}:
+        hidden |= parts
+    return hidden, {call for call, _ in torn}
 
 
 class _Follower:
     """Changes of a document as edits of what has been told of its blocks."""
 
-    def __init__(self, kernel: Kernel, context: Context, left_out: Mapping[str, bool]) -> None:
-        self._journal = kernel.journal
-        self._row = context.row
+    def __init__(self, kernel: Kernel, row: ContextRow, left_out: _LeftOut) -> None:
+        self._journal, self._row = kernel.journal, row
+        self._hidden, self._bare_calls = left_out
         self._document = Document(kernel.ids.client_id())
-        self._left_out = left_out
-        self._headers: dict[str, dict[str, Any]] = {}
-        self._rendered: dict[str, str] = {}
-        """Texts of blocks with a schema."""
+        self._told: dict[str, tuple[dict[str, Any], str]] = {}
+        """Header and text of each block that has been told of."""
+        self._places: dict[str, ReplayPresence] = {}
+        """By session, at no time."""
 
-    async def steps(self, upto: int) -> AsyncGenerator[tuple[StoredOp, list[ReplayEdit]], None]:
-        """Yield each transaction up to a version, with its edits of blocks that are told of."""
+    async def pages(self, upto: int) -> AsyncGenerator[list[_Step], None]:
+        """Yield what happened up to a version, that of some transactions at a time."""
         slices = TimeSlice()
         for after in range(0, upto, _OPS_READ):
-            last = min(after + _OPS_READ, upto)
+            last, page = min(after + _OPS_READ, upto), list[_Step]()
+            presences = await self._journal.presences(self._row, after, last)
             for op in await self._journal.ops(self._row, after=after, upto=last):
                 try:
                     change = self._document.apply_update(op.update).change
                 except ValueError as error:
                     what = f"its change cannot be applied ({error})"
                     raise CorruptContextError(self._row, what, op.seq) from error
-                yield op, list(self._edits(change))
+                if edits := [*self._edits(change)]:
+                    about = {"at": op.time, "by": op.principal, "operation": op.operation}
+                    page.append(ReplayChange(version=op.seq, edits=edits, **about))
+                page += self._moves(presences.get(op.seq, ()))
                 await slices.pause()
+            yield page
         self._document.close()
 
     def _edits(self, change: DocumentChange) -> Iterator[ReplayEdit]:
-        document, texts = self._document, change.texts
+        document = self._document
         for block in sorted(change.touched, key=document.order.key):
-            if self._left_out.get(block):
+            if block in self._hidden:
                 continue
-            header = self._fields(document.header(block))
-            told = self._headers.get(block)
-            self._headers[block] = header
+            header, text = self._fields(document.header(block)), render(document, block)
+            told, before = self._told.get(block, (None, ""))
+            self._told[block] = header, text
             if told is None:
-                yield CreatedBlock(block=block, header=header, text=self._read(block))
+                yield CreatedBlock(block=block, header=header, text=text)
                 continue
-            if told != header:
-                names = [name for name, _ in _FIELDS if told.get(name) != header.get(name)]
-                fields = {name: header.get(name) for name in names}
+            fields = {n: header.get(n) for n in {**told, **header} if told.get(n) != header.get(n)}
+            if fields:
                 yield ChangedHeader(block=block, fields=fields)
-            if (before := self._rendered.get(block)) is not None:
-                splices = plan_difference(before, self._read(block))
-            else:
-                splices = [one for text in texts if text.block == block for one in text.splices]
+            splices = [one for text in change.texts if text.block == block for one in text.splices]
+            if document.schema(block) != TEXT:
+                splices = plan_difference(before, text)
             for one in splices:
-                deleted, inserted = one.deleted, one.inserted
-                yield SplicedText(
-                    block=block, offset=one.offset, deleted=deleted, inserted=inserted
-                )
+                yield SplicedText(block=block, **asdict(one))
 
     def _fields(self, header: BlockHeader) -> dict[str, Any]:
-        values = ((name, getattr(header, name), default) for name, default in _FIELDS)
-        fields = {name: value for name, value, default in values if value != default}
-        said = fields.pop("metadata", {})
-        shown = {name: said[name] for name in _METADATA if name in said}
-        if said.get("type") == SUMMARY_TYPE:
-            shown["type"] = SUMMARY_TYPE
-        if shown and header.id not in self._left_out:
-            fields["metadata"] = shown
-        return fields
+        fields = without(header_fields(header), "blob", "runs_for", "source_context", "metadata")
+        told = header.metadata if header.id not in self._bare_calls else {}
+        shown = {
+            name: said
+            for name, said in told.items()
+            if name in _METADATA or (name, said) == ("type", SUMMARY_TYPE)
+        }
+        return fields | ({"metadata": shown} if shown else {})
 
-    def text(self, block: str) -> str | None:
-        """Return the text of a block; None if nothing has been told of it."""
-        if block not in self._headers:
-            return None
-        return self._rendered.get(block) or self._document.text(block)
-
-    def _read(self, block: str) -> str:
-        """The text of a block; from then on its changes are told as splices."""
-        if self._document.schema(block) == TEXT:
-            return self._document.text(block)
-        text = self._rendered[block] = render(self._document, block)
-        return text
+    def _moves(self, places: Iterable[ReplayPresence]) -> Iterator[ReplayPresence]:
+        """Changed places of sessions; in what is left out, only that they are there."""
+        for place in places:
+            if place.block not in self._told:
+                about = place.model_dump(include={"at", "session", "by"})
+                place = ReplayPresence(**about, activity=place.activity and Activity.IDLE)
+            timeless = place.model_copy(update={"at": 0})
+            if timeless != self._places.get(place.session):
+                self._places[place.session] = timeless
+                yield place
 
 
 class _Redaction:
@@ -306,109 +215,83 @@ class _Redaction:
     """
 
     def __init__(self, patterns: Sequence[str], limits: Limits) -> None:
+        seconds = {"seconds": _REGEX_SECONDS, "line_seconds": limits.regex_line_seconds}
         with AntiphonError.with_details(field="redact"):
-            self._patterns = [compile_pattern(one) for one in patterns]
-        self._limits, self._left = limits, _REGEX_SECONDS
+            self._queries = [RegexQuery(one, **seconds) for one in patterns]
+        self._texts = defaultdict[str, str](str)
         self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))
         """Of the characters of each text, as it is now."""
         self._matches = defaultdict[str, bytearray](bytearray)
         """By the number of a character: 1 if it is not to be told."""
-        self._told = defaultdict[str, int](int)
-        """Number of the characters that `apply` has seen."""
+        self._left: dict[str, Iterator[int]] = {}
+        """The same of those that `apply` has not seen."""
 
-    def follow(self, edits: Iterable[ReplayEdit], text_of: Callable[[str], str | None]) -> None:
-        """Find what matches in the texts that a transaction has changed."""
-        changed: dict[str, tuple[int, int]] = {}
-        for edit in edits:
-            match edit:
-                case CreatedBlock(text=inserted):
-                    at = deleted = 0
-                case SplicedText(offset=at, deleted=deleted, inserted=inserted):
-                    pass
-                case _:
-                    continue
-            known = self._matches[edit.block]
-            numbers = array("I", range(len(known), len(known) + len(inserted)))
-            self._numbers[edit.block][at : at + deleted] = numbers
-            known.extend(bytes(len(inserted)))
-            start, end = changed.get(edit.block, (at, at))
-            changed[edit.block] = min(start, at), max(end - deleted, at) + len(inserted)
-        for block, (start, end) in changed.items():
-            text, known = text_of(block) or "", self._matches[block]
-            start = text.rfind("\n", 0, start) + 1
-            for at, to in self._found(text[start : line_end(text, end)]):
-                for number in self._numbers[block][start + at : start + to]:
-                    known[number] = 1
+    def follow(self, page: Iterable[_Step]) -> None:
+        """Find what matches in the texts that change."""
+        for line in page:
+            for edit in line.edits if isinstance(line, ReplayChange) else ():
+                if not isinstance(edit, ChangedHeader):
+                    self._follow(edit)
 
-    def apply(self, edits: Iterable[ReplayEdit]) -> list[ReplayEdit]:
-        """Return the edits of the next transaction without what is not to be told."""
-        redacted: list[ReplayEdit] = []
-        for edit in edits:
-            new: dict[str, Any] = {}
-            match edit:
-                case ChangedHeader(fields=fields):
-                    new["fields"] = self._hide_fields(fields)
-                case CreatedBlock(block=block, header=header, text=text):
-                    new |= {"header": self._hide_fields(header), "text": self._next(block, text)}
-                case SplicedText(block=block, inserted=inserted):
-                    new["inserted"] = self._next(block, inserted)
-            redacted.append(edit.model_copy(update=new))
-        return redacted
+    def _follow(self, edit: CreatedBlock | SplicedText) -> None:
+        if isinstance(edit, CreatedBlock):
+            edit = SplicedText(block=edit.block, offset=0, inserted=edit.text)
+        at, end, inserted = edit.offset, edit.offset + edit.deleted, edit.inserted
+        before, known = self._texts[edit.block], self._matches[edit.block]
+        text = self._texts[edit.block] = before[:at] + inserted + before[end:]
+        numbers = self._numbers[edit.block]
+        numbers[at:end] = array("I", range(len(known), len(known) + len(inserted)))
+        known.extend(bytes(len(inserted)))
+        start = text.rfind("\n", 0, at) + 1
+        for first, last in self._found(text[start : line_end(text, at + len(inserted))]):
+            for number in numbers[start + first : start + last]:
+                known[number] = 1
+
+    def apply(self, page: Iterable[_Step]) -> None:
+        """Hide in what happened next what is not to be told."""
+        for line in page:
+            if isinstance(line, ReplayChange):
+                line.edits[:] = map(self._apply, line.edits)
+
+    def _apply(self, edit: ReplayEdit) -> ReplayEdit:
+        if isinstance(edit, ChangedHeader):
+            return edit.model_copy(update={"fields": self._hide_fields(edit.fields)})
+        if isinstance(edit, SplicedText):
+            return edit.model_copy(update={"inserted": self._next(edit.block, edit.inserted)})
+        header, text = self._hide_fields(edit.header), self._next(edit.block, edit.text)
+        return edit.model_copy(update={"header": header, "text": text})
 
     def _next(self, block: str, inserted: str) -> str:
         """The next characters of a block."""
-        begin = self._told[block]
-        end = self._told[block] = begin + len(inserted)
-        hidden = self._matches[block][begin:end]
-        if 1 not in hidden:
-            return inserted
-        pairs = zip(inserted, hidden, strict=True)
+        left = self._left.setdefault(block, iter(self._matches[block]))
+        pairs = zip(inserted, left, strict=False)
         return "".join([_REDACTED if is_hidden else one for one, is_hidden in pairs])
 
-    def hide(self, text: str) -> str:
-        """Return a text of one version without what matches."""
-        shown = list(text)
-        for at, to in self._found(text):
-            shown[at:to] = _REDACTED * (to - at)
-        return "".join(shown)
-
-    def _found(self, text: str) -> list[tuple[int, int]]:
-        """Start and end of each match; each lies within one line."""
-        found: list[tuple[int, int]] = []
-        begun, start, limits = time.monotonic(), 0, self._limits
-        try:
-            while self._patterns and start < len(text):
-                end = line_end(text, start)
-                for pattern in self._patterns:
-                    matches = pattern.finditer(text, start, end, timeout=limits.regex_line_seconds)
-                    found += [one.span() for one in matches]
-                start = end + 1
-                if time.monotonic() - begun > min(self._left, limits.regex_seconds):
-                    raise TimeoutError
-        except (TimeoutError, MemoryError) as error:
-            raise AntiphonError(
-                ErrorCode.REGEX_TIMEOUT,
-                f"A pattern of redact ran for more than {limits.regex_line_seconds:g} s on a line,"
-                f" or all of them for more than {limits.regex_seconds:g} s on one text or"
-                f" {_REGEX_SECONDS:g} s in all: avoid nested repeats such as (a+)+.",
-            ) from error
-        self._left -= time.monotonic() - begun
-        return found
-
     def _hide_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        shown = {name: self._hide(fields[name]) for name in _FREE_TEXT if name in fields}
+        shown = {name: self.hide(fields[name]) for name in _FREE_TEXT if name in fields}
         if fields.get("input"):
             with suppress(ValueError):  # strings are looked at as they are written, and as read
-                value = self._hide(read_json(shown["input"]))
+                value = self.hide(read_json(shown["input"]))
                 shown["input"] = self.hide(json.dumps(value, ensure_ascii=False))
         return {**fields, **shown}
 
-    def _hide(self, value: Any) -> Any:
+    def hide(self, value: Any) -> Any:
+        """Return a value of one version without what matches in its strings."""
         match value:
             case str():
-                return self.hide(value)
+                shown = list(value)
+                for at, to in self._found(value):
+                    shown[at:to] = _REDACTED * (to - at)
+                return "".join(shown)
             case Mapping():
-                return {name: self._hide(one) for name, one in value.items()}
+                return {name: self.hide(one) for name, one in value.items()}
             case list():
-                return [self._hide(one) for one in value]
+                return [self.hide(one) for one in value]
         return value
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each match; each lies within one line."""
+        for query in self._queries:
+            for start, end in query.lines(text):
+                for at, to in query.matches(text[start:end]):
+                    yield start + at, start + to

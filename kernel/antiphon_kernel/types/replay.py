@@ -13,9 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from antiphon_kernel.types.errors import invalid_params
 
-REPLAY_FORMAT: Final = 1
-"""The version of this form."""
-
 
 class _ReplayPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -25,7 +22,8 @@ class ReplayHeader(_ReplayPart):
     """Context that is replayed."""
 
     type: Literal["replay"] = "replay"
-    format: Literal[1] = REPLAY_FORMAT
+    format: Literal[1] = 1
+    """The version of this form."""
     context_id: str
     label: str
     started: int
@@ -110,11 +108,11 @@ class ReplayEnd(_ReplayPart):
     changes: int
 
 
-ReplayLine = ReplayHeader | ReplayPrincipal | ReplayChange | ReplayPresence | ReplayEnd
-
-_LINES: Final[TypeAdapter[ReplayLine]] = TypeAdapter(
-    Annotated[ReplayLine, Field(discriminator="type")]
-)
+ReplayLine = Annotated[
+    ReplayHeader | ReplayPrincipal | ReplayChange | ReplayPresence | ReplayEnd,
+    Field(discriminator="type"),
+]
+_LINES: Final[TypeAdapter[ReplayLine]] = TypeAdapter(ReplayLine)
 
 
 def write_replay_line(line: ReplayLine) -> str:
@@ -135,7 +133,6 @@ def read_replay_line(number: int, line: bytes) -> ReplayLine:
         return _LINES.validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        said = f"{where}: {first['msg']}" if where else first["msg"]
+        where = ".".join(map(str, first["loc"])) or "it"
         what = f"Line {number} is none of a replay that antiphon export --format replay writes"
-        raise invalid_params(f"{what}: {said}.") from error
+        raise invalid_params(f"{what}: {where}: {first['msg']}.") from error

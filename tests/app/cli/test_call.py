@@ -196,6 +196,8 @@ def test_commands_have_help(name: str) -> None:
         (("run", "x", "--output", "xml"), b"", "'xml' is not one of"),
         (("export", "--shape", "openai"), b"", "--shape goes with --format messages"),
         (("invite",), b"", "missing option '--role'"),
+        (("share", "--web", "--ask"), b"", "not with keys"),
+        (("share", "--uses", "2"), b"", "go with --web"),
         (("invite", "--role", "owner"), b"", "'viewer'"),
         (("invite", "--role", "viewer", "--expires", "soon"), b"", "7d"),
         (("invite", "--role", "viewer", "--uses", "0"), b"", "1"),

@@ -18,7 +18,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from antiphon.hosts.guest_processes import Ended, GuestProcesses, GuestRequest
-from antiphon.hosts.host import HostListener, HostOptions
+from antiphon.hosts.host import HostListener
+from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
 from tests.kernel.served import ServedKernel, served_kernel
@@ -56,7 +57,9 @@ class EchoProcess:
             data = os.read(self.terminal, 65_536)
         self.typed += data
         if not data:
-            self.end(0)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self.terminal)
+            loop.call_later(0.05, self.end, 0)
 
     def end(self, code: int) -> None:
         if not self.ended:
@@ -100,8 +103,8 @@ class WebGuests:
         await self._link.start()
         processes = cast(GuestProcesses, self.processes)
         context = SessionContext(self._link, processes, self._folder, ask=False)
-        options = HostOptions("web", self._folder, "127.0.0.1", 0, url="https://doc.example/there")
-        self._listener = await listen(context, options, 0)
+        options = HostOptions(kind="web", bind="127.0.0.1", port=0, url="https://doc.example/there")
+        self._listener = await listen(context, options)
         self._watching = asyncio.create_task(self._link.watch(context.dismissed))
         return self
 
@@ -227,7 +230,7 @@ async def test_app_comes_in_as_whom_the_link_is_for_and_the_session_is_listed(
     token = (await invite(served, "viewer", name="vera"))["token"]
     _, process = await guests.opened(token)
     assert process.request.environment["TERM"] == "xterm-256color"
-    assert await who(served, process.request.address.token) == ("vera", "viewer")
+    assert await who(served, process.request.address.token or "") == ("vera", "viewer")
     listed = {one["username"]: one for one in (await served.call("kernel.members"))["members"]}
     (session,) = [one for one in listed["vera"]["sessions"] if "within" not in one]
     assert session["via"] == "web"
@@ -240,8 +243,8 @@ async def test_browser_that_comes_again_is_the_same_guest_in_its_last_window_onl
     token = (await invite(served, "editor", uses=2))["token"]
     first, one = await guests.opened(token)
     second, two = await guests.opened(token)
-    assert await over(first) == "You have opened this in another window."
     assert one.ended
+    assert await over(first) == "You have opened this in another window."
     await guests.opened(token, "b" * 32)
     names = [Path(each.request.folder).name for each in guests.processes.all]
     assert names == ["guest", "guest", "guest2"]
@@ -284,8 +287,9 @@ async def test_terminal_gets_what_is_typed_and_its_size_and_nothing_of_what_is_n
     socket, process = await guests.opened((await invite(served, "editor"))["token"])
     pasted = "ü€👩 line\n" * 9_000
     for message in (
-        "[", "[" * 100_000, "{}", "[]", b"\xff", '["stdin", 1]', '["resize", {"width": "x"}]',
-        '["stdin", "\\ud800"]', '["resize", {"width": 1e99, "height": true}]', '["focus"]',
+        "[", "[" * 100_000, "{}", "[]", b"\xff", '["stdin", 1]', '["focus"]',
+        '["resize", {"width": "x", "height": "y"}]',
+        '["stdin", "\\ud800"]', '["resize", {"width": 1e99, "height": true}]',
         '["resize", {"width": 99999999999999999999, "height": -5}]',
     ):  # fmt: skip
         await socket.send(message)
