@@ -20,11 +20,8 @@ from antiphon_kernel.types.enums import ANSWERING_KINDS
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
 
-QUIET_SECONDS: Final = 3.0
-"""How long nothing is written at the end; models begin by themselves sooner."""
-
 LONGEST_PAUSE_SECONDS: Final = 3.0
-"""How long the same frame stays, also when a model takes its time."""
+"""How long the same frame stays, also at the end; models begin by themselves sooner."""
 
 PATIENCE_SECONDS: Final = 120.0
 """How long a person waits for a text; a model on this machine may have to be read first."""
@@ -51,7 +48,7 @@ async def play_demo(
         began = changed = busy = time.monotonic()
         events = [one for path in recordings for one in person_events(path.read_text("utf-8"))]
         person = asyncio.create_task(_act(pilot, events, frames, speed), name="person")
-        while app.is_running and (now := time.monotonic()) < busy + QUIET_SECONDS:
+        while app.is_running and (now := time.monotonic()) < busy + LONGEST_PAUSE_SECONDS:
             rows = shown_rows(app)
             if not frames or frames[-1].rows != rows:
                 began += max(0.0, now - changed - LONGEST_PAUSE_SECONDS)
@@ -76,7 +73,7 @@ def person_events(text: str) -> Iterator[dict[str, Any]]:
         if "type" in event:
             yield from [event] * is_persons
         else:
-            is_persons = "person" in event
+            is_persons = event.get("person", False)
 
 
 async def _act(
@@ -85,7 +82,7 @@ async def _act(
     for event in events:
         await asyncio.sleep(event["at_ms"] / 1000 / speed)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while event["type"] == "see" and event["text"] not in _text(frames[-1:]):
+        while event["type"] == "see" and event["text"] not in _text(frames[-1]):
             if time.monotonic() > deadline:
                 what = f"the person waited {PATIENCE_SECONDS:.0f} s for {quote(event['text'])}"
                 raise invalid_params(f"{what}, which was not shown")
@@ -99,5 +96,5 @@ async def _act(
             await asyncio.sleep(LETTER_MS / 1000 / speed)
 
 
-def _text(frames: Iterable[Frame]) -> str:
-    return "\n".join("".join(text for text, _ in row) for one in frames for row in one.rows)
+def _text(frame: Frame) -> str:
+    return "\n".join("".join(text for text, _ in row) for row in frame.rows)

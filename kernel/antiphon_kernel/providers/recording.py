@@ -35,7 +35,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
-PERSON_TYPES = ("type", "keys", "see")
 
 
 class RecordingError(AntiphonError):
@@ -169,7 +168,7 @@ def _check_person(line: _RecordingLine) -> None:
             if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
                 raise line.error("`keys`, a list of strings", json.dumps(keys))
         case other:
-            raise line.error(f"`type`, one of {', '.join(PERSON_TYPES)}", json.dumps(other))
+            raise line.error("`type`, one of type, keys, see", json.dumps(other))
 
 
 class _RecordingLine:
