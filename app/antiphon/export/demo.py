@@ -82,9 +82,10 @@ async def _act(
     for event in events:
         await asyncio.sleep(event["at_ms"] / 1000 / speed)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while event["type"] == "see" and event["text"] not in _text(frames[-1]):
+        wanted = event["text"] if event["type"] == "see" else ""
+        while not any(wanted in "".join(text for text, _ in row) for row in frames[-1].rows):
             if time.monotonic() > deadline:
-                what = f"the person waited {PATIENCE_SECONDS:.0f} s for {quote(event['text'])}"
+                what = f"the person waited {PATIENCE_SECONDS:.0f} s for {quote(wanted)}"
                 raise invalid_params(f"{what}, which was not shown")
             await asyncio.sleep(FRAME_MS / 1000)
         for key in event["text"] if event["type"] == "type" else event.get("keys", ()):
@@ -94,7 +95,3 @@ async def _act(
                 for message in PasteSafeParser().feed(key):
                     pilot.app.post_message(message)
             await asyncio.sleep(LETTER_MS / 1000 / speed)
-
-
-def _text(frame: Frame) -> str:
-    return "\n".join("".join(text for text, _ in row) for row in frame.rows)
