@@ -25,7 +25,6 @@ from antiphon.time_format import to_the_minute
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.quoting import count_of
 from antiphon_kernel.types.records import COLOUR_SLOTS
 from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, ReplayPrincipal, SplicedText
 
@@ -122,8 +121,6 @@ def _shown(block: ReplayBlock, authors: list[str], people: Mapping[str, ReplayPr
     said = _escaped(header.tool_name or header.path or header.kind)
     if header.kind == BlockKind.TOOL_CALL:
         said += f" <code>{_escaped(source.partition(chr(10))[0][:100])}</code>"
-    else:
-        said += f" · {count_of(source.strip().count(chr(10)) + 1, 'line')}"
     said += " ✗" if header.is_error or header.status == Status.ERROR else ""
     return f"<details><summary>{said}</summary>{text}</details>\n"
 

@@ -149,7 +149,7 @@ def test_static_page_marks_who_wrote_what_inside_of_markdown() -> None:
     assert Elements(page).marked == [("amy", one) for one in ("tr", "o", "small ", "y = ")]
     assert "<h1>A <em>s<span" in page
     assert page.index("<em>") < page.index("Sing.")  # blocks are in their order
-    assert "<summary>thinking · 2 lines</summary>" in page
+    assert "<summary>thinking</summary>" in page
     assert "<summary>shell <code>rm &lt;it&gt;</code></summary><pre>rm &lt;it&gt;</pre>" in page
     assert re.search(r"amy</b> <time>2026-11-26 20:08Z</time>", page)
 
