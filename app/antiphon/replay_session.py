@@ -23,8 +23,7 @@ class ReplaySession(Session):
         super().__init__(options)
         assert options.replay is not None
         self.player = Player(options.replay)
-        self.player.speed = options.speed
-        self.user = LocalUser(in_replay=True)
+        self.user = LocalUser(lambda: REPLAY)
         self.replica.begin_with(self.player.document)
         self.replica.stop_following()  # nothing is written here that somebody waits for
 

@@ -32,8 +32,7 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
-from antiphon.cli.opening import open_on_terminal, require_terminal
-from antiphon.cli.replay import replay
+from antiphon.cli.opening import open_on_terminal, replay, require_terminal
 from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import project_of_data, project_root

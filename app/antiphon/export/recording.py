@@ -43,10 +43,11 @@ def recording_of(replay: Replay) -> str:
     """Return the recording: models' turns, and people's messages as one person's keys."""
     parts: dict[object, _Part] = {}
     state = ReplayState()
-    for at, line in replay.steps:
+    for step in replay.steps:
+        at, line = step
         edits = line.edits if isinstance(line, ReplayChange) else ()
         old = {edit.block: state.blocks.get(edit.block) for edit in edits}
-        replay.carry_out(line, state)
+        replay.carry_out(step, state)
         for edit in edits:
             header, text = state.blocks[edit.block]
             author, before = replay.people[header.author], old[edit.block]
