@@ -185,7 +185,7 @@ for _command in (
     antiphon.add_command(_command)
 
 
-_WRITTEN: Final = click.File("w", encoding="utf-8", lazy=False)
+_WRITTEN: Final = click.File("w", encoding="utf-8")
 
 
 @antiphon.command()
@@ -243,11 +243,8 @@ def demo(
         from antiphon.export.cast import write_cast
         from antiphon.export.demo import play_demo
         from antiphon.export.svg import write_svg
-        from antiphon_kernel.text.recording_lines import person_steps, recording_parts
 
-        texts = [(path.read_text("utf-8", "replace"), str(path)) for path in recordings]
-        steps = [step for text in texts for step in person_steps(recording_parts(*text))]
-        frames = run(lambda: play_demo(options, steps, size=size, speed=speed))
+        frames = run(lambda: play_demo(options, recordings, size=size, speed=speed))
         if cast is not None:
             cast.write(write_cast(frames, size, "antiphon"))
         if svg is not None:
