@@ -38,7 +38,8 @@ class ReplaySession(Session):
         """Play, and go on until `close`."""
         self._running = asyncio.create_task(self.player.run(), name="replay")
         self._running.add_done_callback(self._ended)
-        if self.options.autoplay:
+        if self.options.speed is not None:
+            self.player.set_speed(self.options.speed)
             self.player.play()
 
     def find_left_behind(self) -> None:

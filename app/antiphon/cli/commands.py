@@ -20,7 +20,7 @@ import click
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
 from antiphon.cli.errors import CommandError, call_error
-from antiphon.cli.export import export, read_size
+from antiphon.cli.export import SIZE, export
 from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
@@ -210,14 +210,7 @@ _WRITTEN: Final = click.File("w", encoding="utf-8")
 )
 @click.option("--cast", type=_WRITTEN, help="Play without a terminal and write an asciicast.")
 @click.option("--svg", type=_WRITTEN, help="Play without a terminal and write a moving picture.")
-@click.option(
-    "--size",
-    metavar="COLSxROWS",
-    default="80x24",
-    show_default=True,
-    callback=read_size,
-    help="Of the terminal that these show.",
-)
+@SIZE
 @DATA
 @_as_name
 def demo(

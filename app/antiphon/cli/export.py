@@ -13,6 +13,7 @@ import click
 
 from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
+from antiphon.cli.opening import MAX_PAUSE, SPEED
 from antiphon.cli.signals import run
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
@@ -20,11 +21,21 @@ _CONTENT: Final = ("jsonl", "markdown", "messages")
 """Formats of what is there now, which the kernel writes."""
 
 
-def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
+def _read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{2,3})x(\d{1,3})", value)
     if found is None:
         raise click.BadParameter(f"{value!r} is no size: columns and rows, such as 80x24")
     return int(found[1]), int(found[2])
+
+
+SIZE: Final = click.option(
+    "--size",
+    metavar="COLSxROWS",
+    default="80x24",
+    show_default=True,
+    callback=_read_size,
+    help="Of the terminal that is shown.",
+)
 
 
 @click.command("export")
@@ -53,31 +64,12 @@ def read_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int, i
     metavar="PATTERN",
     help="Black out what matches this regular expression; may be given several times.",
 )
-@click.option(
-    "--size",
-    metavar="COLSxROWS",
-    default="80x24",
-    show_default=True,
-    callback=read_size,
-    help="Of the terminal that is shown.",
-)
+@SIZE
 @click.option(
     "--theme", metavar="NAME", default="antiphon-dark", show_default=True, help="Its colours."
 )
-@click.option(
-    "--speed",
-    type=click.FloatRange(0.25, 100),
-    default=1.0,
-    show_default=True,
-    help="How many times as fast as it was.",
-)
-@click.option(
-    "--max-pause",
-    type=click.FloatRange(0.1),
-    default=2.0,
-    show_default=True,
-    help="Seconds to which longer pauses are shortened.",
-)
+@SPEED
+@MAX_PAUSE
 @kernel_options
 def export(
     context: str,

@@ -8,7 +8,7 @@ import os
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -54,17 +54,28 @@ def open_on_terminal(options: AppOptions) -> None:
     open_app(options)
 
 
-@click.command()
-@click.argument("target", metavar="CONTEXT|FILE")
-@click.option(
+SPEED: Final = click.option(
+    "--speed",
+    type=click.FloatRange(0.25, 100),
+    default=1.0,
+    show_default=True,
+    help="How many times as fast as it was.",
+)
+MAX_PAUSE: Final = click.option(
     "--max-pause",
     type=click.FloatRange(0.1),
     default=2.0,
     show_default=True,
     help="Seconds to which longer pauses are shortened.",
 )
+
+
+@click.command()
+@click.argument("target", metavar="CONTEXT|FILE")
+@SPEED
+@MAX_PAUSE
 @kernel_options
-def replay(target: str, max_pause: float, kernel: KernelTarget) -> None:
+def replay(target: str, speed: float, max_pause: float, kernel: KernelTarget) -> None:
     """Open the app on a run as it was, edit by edit: of CONTEXT (id or label), or of a FILE.
 
     A FILE is what `antiphon export --format replay` has written. Nothing can be written in a
@@ -96,4 +107,5 @@ def replay(target: str, max_pause: float, kernel: KernelTarget) -> None:
     except AntiphonError as error:
         raise call_error(error) from error
     require_terminal()
-    open_on_terminal(AppOptions(data=data, address=address, context=context, replay=read))
+    options = AppOptions(data=data, address=address, context=context, replay=read, speed=speed)
+    open_on_terminal(options)

@@ -74,7 +74,7 @@ async def replay_frames(
     known = load_themes(bundled_themes_folder(), config_folder() / "themes").themes
     if theme not in known:
         raise invalid_params(f"There is no theme {theme!r}; known: {', '.join(sorted(known))}.")
-    options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
+    options = AppOptions(data=state_folder(), replay=replay, speed=None)
     app = AntiphonApp(options, theme=theme, place=PROGRAM)
     # Not those of the person here, whose project and other contexts would be beside the text.
     app.settings = Settings(sidebar=False)

@@ -53,9 +53,9 @@ async def shown(options: AppOptions) -> AsyncIterator[Shown]:
             app.exit()
 
 
-def of_file(lines: Sequence[bytes], *, autoplay: bool = False) -> AppOptions:
+def of_file(lines: Sequence[bytes], *, speed: float | None = None) -> AppOptions:
     replay = Replay.read(lines, max_pause=2.0)
-    return AppOptions(data=Path("tale.jsonl"), replay=replay, autoplay=autoplay)
+    return AppOptions(data=Path("tale.jsonl"), replay=replay, speed=speed)
 
 
 async def test_moment_looks_the_same_wherever_one_comes_from(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ async def test_keys_lead_through_a_replay() -> None:
 
 
 async def test_replay_plays_to_its_end_and_once_more() -> None:
-    async with shown(of_file(WHOLE, autoplay=True)) as there:
+    async with shown(of_file(WHOLE, speed=1.0)) as there:
         there.player.set_speed(1_000)
         assert there.player.speed == 100
         await there.sees("‖ 0:10 / 0:10")
@@ -137,7 +137,7 @@ async def test_enter_forks_the_context_as_it_was_and_opens_the_fork(here: World)
         await here.cell(text)
     context = (await here.context()).id
     replay = Replay.read(await lines_of(here, "default"))
-    options = AppOptions(data=here.data, context=context, replay=replay, autoplay=False)
+    options = AppOptions(data=here.data, context=context, replay=replay, speed=None)
     async with shown(options) as there:
         there.player.seek(APART_MS)  # behind the first block's end
         await there.press("enter")
