@@ -137,8 +137,6 @@ class ActionContext:
     """The kernel has sent this app away."""
     replaying: bool = False
     """A replay is shown, and no kernel is there."""
-    playing: bool = False
-    """The replay goes on by itself."""
 
     def fill(self, words: str) -> str:
         """Fill in the names in the words or the title of an action."""
@@ -154,7 +152,6 @@ class ActionContext:
             always="put aside" if self.questioned else "always",
             no="decline" if self.questioned else "no",
             other="conversation" if self.in_file else "file",
-            play="pause" if self.playing else "play",
         )
 
 
@@ -187,8 +184,6 @@ class Action:
     """The key is typed into the text and only then means something."""
     priority: bool = False
     """The key is taken before a text area sees it."""
-    is_told_key: bool = False
-    """It does something else by each of its keys."""
     mutates: bool = False
     """It changes what others see: a viewer is told so instead."""
 
@@ -233,7 +228,6 @@ _replay = partial(
     Action,
     modes=_NAVIGATE,
     owner=Owner.REPLAY,
-    enabled=lambda now: now.replaying,
     takes=lambda now: now.replaying,
 )
 _found = partial(_navigate, enabled=lambda now: now.finding)
@@ -360,7 +354,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="back",
     ),
     # NAVIGATE in a replay
-    _replay("play", ("space",), "Play, or pause.", words="{play}", priority=True),
+    _replay("play", ("space",), "Play, or pause.", words="play, pause", priority=True),
     _replay("backward", ("left",), "Five seconds back.", words="back"),
     _replay("forward", ("right",), "Five seconds on.", words="on"),
     _replay(
@@ -371,13 +365,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     _replay("previous_mark", ("shift+left",), "To such a place before this one."),
     _replay("replay_start", ("home",), "To the start of the replay.", priority=True),
-    _replay("replay_end", ("end",), "To the end of the replay.", priority=True),
-    _replay(
-        "tenth",
-        tuple("0123456789"),
-        "To so many tenths of the replay; a click on its bar leads to a place, too.",
-        is_told_key=True,
-    ),
+    _replay("replay_end", ("end",), "To its end; a click on its bar: anywhere.", priority=True),
     _replay(
         "fork_replay",
         ("enter",),
@@ -385,13 +373,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         words="fork",
         title="Fork the context as it was here",
         priority=True,
-    ),
-    _replay(
-        "leave_replay",
-        ("q", "escape"),
-        "Leave the replay.",
-        words="leave",
-        takes=lambda now: now.replaying and not now.finding,
     ),
     _replay("faster", ("plus", "equals_sign"), "Twice as fast.", words="faster"),
     _replay("slower", ("minus",), "Half as fast.", words="slower"),

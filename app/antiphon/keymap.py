@@ -54,12 +54,7 @@ def bindings(owner: Owner) -> list[Binding]:
     """Return a binding for each key of an owner's actions, and one for each one's chosen keys."""
     actions = [one for one in ACTIONS if one.owner is owner and not one.typed]
     built_in = [
-        Binding(
-            key,
-            f"{action.name}({key!r})" if action.is_told_key else action.name,
-            show=False,
-            priority=action.priority,
-        )
+        Binding(key, action.name, show=False, priority=action.priority)
         for action in actions
         for key in action.keys
     ]

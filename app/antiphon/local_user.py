@@ -29,7 +29,7 @@ SHUT_OUT: Final = Denial(
 )
 
 REPLAY: Final = Denial(
-    "This is a replay: it can be read and copied, <key:fork_replay> forks it.",
+    "This is a replay: it can be read and copied, <key:fork_replay> forks it, <key:quit> leaves.",
     ("This is a replay",),
 )
 
@@ -40,21 +40,16 @@ class LocalUser:
     It outlives the document: who may not write is not asked again when that is replaced.
     """
 
-    def __init__(
-        self, is_rejected: Callable[[], bool] = lambda: False, *, in_replay: bool = False
-    ) -> None:
-        """`is_rejected` returns whether the kernel has sent the app away."""
-        self._in_replay = in_replay
+    def __init__(self, find_denial: Callable[[], Denial | None] = lambda: None) -> None:
+        """`find_denial` returns why nobody may write here, whatever their role."""
         self.role: str | None = None
-        self._is_rejected = is_rejected
+        self._find_denial = find_denial
 
     @property
     def denial(self) -> Denial | None:
         """Why the person may not write; None if they may, or it is unknown."""
-        if self._in_replay:
-            return REPLAY
-        if self._is_rejected():
-            return SHUT_OUT
+        if (denial := self._find_denial()) is not None:
+            return denial
         known = self.role is not None and self.role in list(AccessRole)
         if known and not AccessRole(str(self.role)).may(Permission.WRITE):
             return VIEWER

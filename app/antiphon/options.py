@@ -43,10 +43,9 @@ class AppOptions:
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
     replay: Replay | None = None
     """Show this, in the place of a context of a kernel."""
-    autoplay: bool = True
-    """Play the replay at once; else its position changes by `session.player.seek` alone."""
-    speed: float = 1.0
-    """How many times as fast as it was the replay is played at first."""
+    speed: float | None = 1.0
+    """How many times as fast as it was a replay is played at first; None: its position changes by
+    `session.player.seek` alone."""
     has_kernel: Callable[[], bool] | None = None
     """Says whether the kernel that is being started answers by now, or raises
     AntiphonError(no_kernel) because it never will. None where one has answered before the app."""

@@ -23,8 +23,7 @@ class ReplaySession(Session):
         super().__init__(options)
         assert options.replay is not None
         self.player = Player(options.replay)
-        self.player.speed = options.speed
-        self.user = LocalUser(in_replay=True)
+        self.user = LocalUser(lambda: REPLAY)
         self.replica.begin_with(self.player.document)
         self.replica.stop_following()  # nothing is written here that somebody waits for
 
@@ -39,7 +38,8 @@ class ReplaySession(Session):
         """Play, and go on until `close`."""
         self._running = asyncio.create_task(self.player.run(), name="replay")
         self._running.add_done_callback(self._ended)
-        if self.options.autoplay:
+        if self.options.speed is not None:
+            self.player.set_speed(self.options.speed)
             self.player.play()
 
     def find_left_behind(self) -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from antiphon.local_user import LocalUser
+from antiphon.local_user import SHUT_OUT, LocalUser
 from antiphon.locations import project_of_data, state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.player import Player
@@ -172,7 +172,7 @@ class Session:
         """Folder of the files that a message may name."""
         self.changed = Signal[()]()
         """`status` may be another one."""
-        self.user = LocalUser(lambda: self.status.is_rejected)
+        self.user = LocalUser(lambda: SHUT_OUT if self.status.is_rejected else None)
         self.replica.state_changed.listen(self._state_changed)
 
     @property

@@ -318,3 +318,9 @@ def test_demo_plays_a_persons_keys_without_a_terminal_into_a_cast(
     assert any("Encore 😀" in line for line in shown)
     assert not any("I was not asked" in line for line in shown)
     assert "Encore 😀" in svg.read_text()
+
+    recording.write_text('{"person": true}\n{"at_ms": 0, "type": "song"}\n')
+    failed = machine.run("demo", "--play", str(recording), "--cast", str(tmp_path / "none.cast"))
+    assert failed.returncode == 3
+    assert f"{recording}:2: expected `type`, one of type, keys, see" in failed.stderr
+    assert not (tmp_path / "none.cast").exists()

@@ -20,7 +20,7 @@ import click
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
 from antiphon.cli.errors import CommandError, call_error
-from antiphon.cli.export import export, read_size
+from antiphon.cli.export import SIZE, export
 from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
@@ -32,8 +32,7 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.cli.launcher import chosen_data, program
-from antiphon.cli.opening import open_on_terminal, require_terminal
-from antiphon.cli.replay import replay
+from antiphon.cli.opening import open_on_terminal, replay, require_terminal
 from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import project_of_data, project_root
@@ -186,7 +185,7 @@ for _command in (
     antiphon.add_command(_command)
 
 
-_WRITTEN: Final = click.File("w", encoding="utf-8", lazy=False)
+_WRITTEN: Final = click.File("w", encoding="utf-8")
 
 
 @antiphon.command()
@@ -211,14 +210,7 @@ _WRITTEN: Final = click.File("w", encoding="utf-8", lazy=False)
 )
 @click.option("--cast", type=_WRITTEN, help="Play without a terminal and write an asciicast.")
 @click.option("--svg", type=_WRITTEN, help="Play without a terminal and write a moving picture.")
-@click.option(
-    "--size",
-    metavar="COLSxROWS",
-    default="80x24",
-    show_default=True,
-    callback=read_size,
-    help="Of the terminal that these show.",
-)
+@SIZE
 @DATA
 @_as_name
 def demo(
@@ -244,11 +236,8 @@ def demo(
         from antiphon.export.cast import write_cast
         from antiphon.export.demo import play_demo
         from antiphon.export.svg import write_svg
-        from antiphon_kernel.text.recording_lines import person_steps, recording_parts
 
-        texts = [(path.read_text("utf-8", "replace"), str(path)) for path in recordings]
-        steps = [step for text in texts for step in person_steps(recording_parts(*text))]
-        frames = run(lambda: play_demo(options, steps, size=size, speed=speed))
+        frames = run(lambda: play_demo(options, recordings, size=size, speed=speed))
         if cast is not None:
             cast.write(write_cast(frames, size, "antiphon"))
         if svg is not None:

@@ -31,7 +31,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
-    from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions
+    from antiphon.hosts.host_address import HostAddress, HostOptions
     from antiphon_kernel.client.tool_client import ToolClient
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -95,10 +95,8 @@ def invite(
     Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    params: dict[str, Any] = {"role": role, "minutes": minutes}
-    params |= {"name": name} if name is not None else {}
-    params |= {"uses": uses} if uses is not None else {}
-    made = call_kernel(own_kernel(data), "kernel.invite", params, as_json=as_json)
+    wanted = {"role": role, "minutes": minutes, "name": name, "uses": uses}
+    made, words = _invitation(own_kernel(data), wanted, as_json)
     if as_json:
         print_result(made, as_json)
         return
@@ -108,13 +106,21 @@ def invite(
         *command, url = line.split()
         line = " ".join([*command, shlex.quote(url)])
     click.echo(line)
+    click.echo(f"antiphon: {words}", err=True)
+
+
+def _invitation(
+    kernel: KernelTarget, wanted: dict[str, Any], as_json: bool
+) -> tuple[dict[str, Any], str]:
+    """Make an invitation; return it, and words that say whom it lets in."""
+    params = {key: value for key, value in wanted.items() if value is not None}
+    made = call_kernel(kernel, "kernel.invite", params, as_json=as_json)
     until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
-    article = "an" if role in ("editor", "agent") else "a"
+    article = "an" if wanted["role"] in ("editor", "agent") else "a"
     take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
-    click.echo(
-        f"antiphon: lets in {made['username']}, {article} {role}, {until};"
-        f" antiphon call kernel.revoke {take_back} takes it back.",
-        err=True,
+    return made, (
+        f"lets in {made['username']}, {article} {wanted['role']}, {until};"
+        f" antiphon call kernel.revoke {take_back} takes it back."
     )
 
 
@@ -219,6 +225,7 @@ def share(
     or started.
     """
     from antiphon.cli.launcher import ensure_kernel, stop_host
+    from antiphon.hosts.host_address import HostOptions
     from antiphon_kernel.client.address import read_address
 
     orders = (lists, promote, demote, kick, session, stop)
@@ -237,8 +244,7 @@ def share(
         folder = ensure_kernel(data)
         kernel = KernelTarget(lambda: lambda: read_address(folder))
         if stop:
-            kinds: tuple[HostKind, ...] = ("ssh", "web")
-            stopped = sum(stop_host(folder, kind) for kind in kinds) > 0
+            stopped = stop_host(folder, "ssh") | stop_host(folder, "web")
             words = "Not shared any more." if stopped else "It was not shared."
             print_result({"stopped": stopped}, as_json, [words])
         elif promote is not None:
@@ -252,14 +258,15 @@ def share(
         elif lists:
             _list(folder, kernel, as_json)
         elif web:
-            asked = {"role": role or "viewer", "name": name, "uses": uses}
-            asked["minutes"] = 24 * 60 if minutes is None else minutes
-            given = {key: value for key, value in asked.items() if value is not None}
-            _share_web(folder, kernel, given, bind, port, url, as_json)
+            wanted = {"role": role or "viewer", "name": name, "uses": uses}
+            wanted["minutes"] = 24 * 60 if minutes is None else minutes
+            options = HostOptions(kind="web", bind=bind, port=port, url=url)
+            _share_web(folder, kernel, wanted, options, as_json)
         else:
             added = _add_keys(kernel, as_json, users, files, name, role)
             until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
-            _share(folder, kernel, added, ask, bind, port, until, as_json)
+            options = HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until)
+            _share(folder, kernel, added, options, as_json)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
 
@@ -268,13 +275,10 @@ def _share(
     folder: Path,
     kernel: KernelTarget,
     added: list[dict[str, Any]],
-    ask: bool,
-    bind: str,
-    port: int,
-    until: int | None,
+    options: HostOptions,
     as_json: bool,
 ) -> None:
-    from antiphon.hosts.host_address import HostOptions, is_loopback, running_host
+    from antiphon.hosts.host_address import is_loopback, running_host
 
     if find_spec("asyncssh") is None:
         raise CommandError(
@@ -282,13 +286,13 @@ def _share(
         )
     keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
     good = [one for one in keys if one["state"] == "good"]
-    if running_host(folder, "ssh") is None and not is_loopback(bind) and not good:
+    if running_host(folder, "ssh") is None and not is_loopback(options.bind) and not good:
         raise CommandError(
-            f"listening on {bind} lets other machines connect, and nobody's key is known yet: name"
-            " some with --github or --keys.",
+            f"listening on {options.bind} lets other machines connect, and nobody's key is known"
+            " yet: name some with --github or --keys.",
             ExitCode.USAGE,
         )
-    address = _started(folder, HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until))
+    address = _started(folder, options)
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
@@ -319,33 +323,21 @@ def _started(folder: Path, asked: HostOptions) -> HostAddress:
 
 
 def _share_web(
-    folder: Path,
-    kernel: KernelTarget,
-    asked: dict[str, Any],
-    bind: str,
-    port: int,
-    url: str | None,
-    as_json: bool,
+    folder: Path, kernel: KernelTarget, wanted: dict[str, Any], options: HostOptions, as_json: bool
 ) -> None:
-    from antiphon.hosts.host_address import HostOptions, is_loopback
-    from antiphon_kernel.types.roles import AccessRole
+    from antiphon.hosts.host_address import is_loopback
 
     if find_spec("textual_serve") is None:
         raise CommandError(
             "a browser needs a library that is not installed: pip install 'antiphon[web]'."
         )
-    address = _started(folder, HostOptions(kind="web", bind=bind, port=port, url=url))
-    made = call_kernel(kernel, "kernel.invite", asked, as_json=as_json)
+    address = _started(folder, options)
+    made, words = _invitation(kernel, wanted, as_json)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
-    until = f" until {to_the_minute(made['expires'])}" if "expires" in made else ""
-    uses = f" {asked['uses']} browsers" if "uses" in asked else " whoever has it"
-    lines = [link, f"  lets in   {uses}{until}, as {AccessRole(made['role']).described()}"]
+    lines = [link, f"  {words}", "  It ends with antiphon share --stop, or with the kernel."]
     if is_loopback(address.bind) and not address.url:
-        lines.append("  reached    from this machine only; docs/web.md says how from elsewhere")
-    take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
-    lines.append(f"  ends       with antiphon call kernel.revoke {take_back},")
-    lines.append("             with antiphon share --stop, or with the kernel")
+        lines.append("  This machine only reaches it; docs/web.md says how others do.")
     print_result({"link": link, "port": address.port, **made}, as_json, lines)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
+
+from antiphon_kernel.types.errors import invalid_params
 
 _PROGRAMS: Final = {"gif": ("agg",), "mp4": ("agg", "ffmpeg")}
 
@@ -15,15 +16,11 @@ _FILM: Final = ("-pix_fmt", "yuv420p", "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2")
 """Films that are seen everywhere have these colours, and even sides."""
 
 
-class ConversionError(Exception):
-    """A program that makes a picture is missing, or has failed."""
-
-
 def check_converters(format_: str) -> None:
-    """Raise ConversionError if a program that makes the format is not installed."""
+    """Raise AntiphonError(invalid_params) if a program that makes the format is not installed."""
     missing = [name for name in _PROGRAMS.get(format_, ()) if shutil.which(name) is None]
     if missing:
-        raise ConversionError(
+        raise invalid_params(
             f"{format_} needs {' and '.join(missing)}, which cannot be found here: install"
             " agg from https://docs.asciinema.org/manual/agg/ and ffmpeg from your system's"
             " packages, or choose svg or html, which need neither."
@@ -34,11 +31,11 @@ def convert(cast: str, format_: str) -> bytes:
     """Return a cast as GIF or MP4.
 
     Raises:
-        ConversionError: a program has failed.
+        AntiphonError: invalid_params, with what a program said that has failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, gif, mp4 = (Path(folder) / f"replay.{kind}" for kind in ("cast", "gif", "mp4"))
-        source.write_text(_version_2(cast), "utf-8")
+        source.write_text(cast, "utf-8")
         # The cast's own pauses stay as they are.
         _run("agg", "--idle-time-limit", "100000", str(source), str(gif))
         if format_ == "gif":
@@ -50,17 +47,4 @@ def convert(cast: str, format_: str) -> bytes:
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ConversionError(f"{command[0]} has failed: {done.stderr.strip()}")
-
-
-def _version_2(cast: str) -> str:
-    """Return the cast with times since its start, as older releases of agg want it, too."""
-    header, *events = map(json.loads, cast.splitlines())
-    term, at = header["term"], 0.0
-    lines: list[object] = [
-        {"version": 2, "width": term["cols"], "height": term["rows"], "theme": term["theme"]}
-    ]
-    for interval, kind, text in events:
-        at += interval
-        lines.append([round(at, 3), kind, text])
-    return "\n".join(map(json.dumps, lines))
+        raise invalid_params(f"{command[0]} has failed: {done.stderr.strip()}")

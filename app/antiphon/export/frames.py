@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from rich.color import blend_rgb
@@ -16,13 +18,14 @@ from textual.constants import DIM_FACTOR
 
 from antiphon.app import AntiphonApp
 from antiphon.attention import PROGRAM
-from antiphon.locations import state_folder
+from antiphon.locations import config_folder, state_folder
 from antiphon.options import AppOptions
 from antiphon.replay.replay import Replay
 from antiphon.screens.replay_frame import ReplayBar
 from antiphon.settings import Settings
 from antiphon.textual_patches.screens import refresh_now, terminal_rows
-from antiphon.themes import DEFAULT_THEME
+from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
+from antiphon_kernel.types.errors import invalid_params
 
 FRAME_MS: Final = 100
 """Between two looks at a replay."""
@@ -38,10 +41,10 @@ MOST_ROUNDS: Final = 8
 
 
 class Look(NamedTuple):
-    """Colours, as `#rrggbb`, and letters of some cells; reversed and dim ones are colours here."""
+    """Colours, as `#rrggbb`, and letters of cells, as Rich calls them; none is reversed or dim."""
 
-    foreground: str
-    background: str
+    color: str
+    bgcolor: str
     bold: bool = False
     italic: bool = False
     underline: bool = False
@@ -59,14 +62,20 @@ class Frame(NamedTuple):
 
 
 async def replay_frames(
-    replay: Replay, *, size: tuple[int, int], theme: str | None = None, speed: float = 1.0
+    replay: Replay, *, size: tuple[int, int], theme: str = DEFAULT_THEME, speed: float = 1.0
 ) -> list[Frame]:
     """Return what the app shows of a replay, as often as it is another picture.
 
     Equal replays have equal frames: no settings and no clock but the replay's have a part in them.
+
+    Raises:
+        AntiphonError: invalid_params, if there is no such theme.
     """
-    options = AppOptions(data=state_folder(), replay=replay, autoplay=False)
-    app = AntiphonApp(options, theme=theme or DEFAULT_THEME, place=PROGRAM)
+    known = load_themes(bundled_themes_folder(), config_folder() / "themes").themes
+    if theme not in known:
+        raise invalid_params(f"There is no theme {theme!r}; known: {', '.join(sorted(known))}.")
+    options = AppOptions(data=state_folder(), replay=replay, speed=None)
+    app = AntiphonApp(options, theme=theme, place=PROGRAM)
     # Not those of the person here, whose project and other contexts would be beside the text.
     app.settings = Settings(sidebar=False)
     frames: list[Frame] = []
@@ -76,34 +85,24 @@ async def replay_frames(
         # Keys, and a place to click at, are of no use in a picture.
         page.frame.footer.display = page.query_one(ReplayBar).display = False
 
-        def draw() -> None:
-            while page.frame.notice.hint is not None:  # of mistakes in settings
-                page.frame.notice.clear_hint()
-            page.controllers.draw()
-
         await pilot.pause(START_SECONDS)
         for at in range(0, round(replay.duration_ms / speed) + FRAME_MS, FRAME_MS):
             player.seek(round(at * speed))
-            rows = await _settled(app, draw)
+            rows: tuple[Row, ...] = ()
+            for _ in range(MOST_ROUNDS):
+                page.frame.notice.clear_hint()  # of mistakes in settings; the next shows itself
+                page.controllers.draw()
+                refresh_now(app)
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
+                before, rows = rows, shown_rows(app)
+                if rows == before:
+                    break
             if not frames or frames[-1].rows != rows:
                 frames.append(Frame(at, rows))
         await app.session.close()
         app.exit()
     return frames
-
-
-async def _settled(app: App[Any], draw: Callable[[], None]) -> tuple[Row, ...]:
-    """Return what an app shows once it draws nothing else."""
-    rows: tuple[Row, ...] = ()
-    for _ in range(MOST_ROUNDS):
-        draw()
-        refresh_now(app)
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        before, rows = rows, shown_rows(app)
-        if rows == before:
-            break
-    return rows
 
 
 def shown_rows(app: App[Any]) -> tuple[Row, ...]:
@@ -112,24 +111,13 @@ def shown_rows(app: App[Any]) -> tuple[Row, ...]:
 
 
 def _row(strip: Iterable[Segment], theme: TerminalTheme) -> Row:
-    runs: list[tuple[str, Look]] = []
-    for text, style, _ in strip:
-        if not text:
-            continue
-        look = _look(style or Style(), theme, text.isspace())
-        if runs:
-            before, last = runs[-1]
-            # What cannot be seen makes no difference.
-            is_ground = text.isspace() and not (look.underline or last.underline)
-            if look == last or (is_ground and look.background == last.background):
-                runs[-1] = (before + text, last)
-                continue
-        runs.append((text, look))
-    return tuple(runs)
+    cells = ((text, _look(style or Style(), theme)) for text, style, _ in strip)
+    runs = groupby(cells, key=itemgetter(1))
+    return tuple(("".join(text for text, _ in run), look) for look, run in runs)
 
 
 @lru_cache(4096)
-def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
+def _look(style: Style, theme: TerminalTheme) -> Look:
     ink = theme.foreground_color if style.color is None else style.color.get_truecolor(theme)
     ground = theme.background_color
     if style.bgcolor is not None:
@@ -138,7 +126,5 @@ def _look(style: Style, theme: TerminalTheme, is_blank: bool) -> Look:
         ink = blend_rgb(ground, ink, DIM_FACTOR)
     if style.reverse:
         ink, ground = ground, ink
-    underline = bool(style.underline)
-    if is_blank and not underline:
-        return Look(theme.foreground_color.hex, ground.hex)
-    return Look(ink.hex, ground.hex, bool(style.bold), bool(style.italic), underline)
+    letters = (bool(style.bold), bool(style.italic), bool(style.underline))
+    return Look(ink.hex, ground.hex, *letters)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon.replay.replay import Replay, ReplayState
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.json_validation import read_json
-from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, SplicedText
 
 LETTER_MS: Final = 90
@@ -19,49 +18,20 @@ LETTER_MS: Final = 90
 _ENTER_MS: Final = 400
 """From the last letter of a message to the key that sends it."""
 
-_COALESCED_MS: Final = 50
 _OF_MODELS: Final = (BlockKind.TEXT, BlockKind.THINKING, BlockKind.TOOL_CALL)
 
 
-@dataclass(eq=False, slots=True)
 class _Part:
     """The turn of a model, or what people do."""
 
-    header: dict[str, Any]
-    ended: int = 0
-    """When the last event had ended, in milliseconds since the first change."""
-    events: list[dict[str, Any]] = field(default_factory=list)
-    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Events of calls by their blocks."""
-    block: str = ""
-    """The block whose text the last event is."""
+    def __init__(self, header: Mapping[str, Any], began: int) -> None:
+        self.lines = [header]
+        self.ended = began
+        """When the last event had ended, in milliseconds since the first change."""
 
-    def add(self, at: int, **event: Any) -> dict[str, Any]:
-        self.events.append({"at_ms": max(0, at - self.ended), **event})
-        self.ended, self.block = max(at, self.ended), ""
-        return self.events[-1]
-
-    def stream(self, at: int, header: BlockHeader, text: str) -> None:
-        if text and self.block == header.id and at - self.ended < _COALESCED_MS:
-            self.events[-1]["text"] += text
-        elif text:
-            self.add(at, type=str(header.kind), text=text)
-            self.block = header.id
-
-    def call(self, at: int, header: BlockHeader) -> None:
-        """Take a call's arguments once they are known; it lasts until it changes no more.
-
-        Arguments that cannot be read, with an end that is redacted perhaps, cannot be played.
-        """
-        if header.input is None:
-            return
-        with suppress(ValueError):
-            arguments = read_json(header.input)
-            if header.id not in self.calls:
-                name = header.tool_name or "shell"
-                self.calls[header.id] = self.add(at, type="tool_call", name=name)
-            self.calls[header.id]["input"] = arguments
-            self.ended = max(self.ended, at)
+    def add(self, at: int, **event: Any) -> None:
+        self.lines.append({"at_ms": max(0, at - self.ended), **event})
+        self.ended = max(at, self.ended)
 
     def send(self, at: int, text: str) -> None:
         """Type a message that was there at a moment, and send it then or as soon as possible."""
@@ -75,31 +45,38 @@ def recording_of(replay: Replay) -> str:
     """Return the recording: models' turns, and people's messages as one person's keys."""
     parts: dict[object, _Part] = {}
     state = ReplayState()
-    for at, line in replay.steps:
+    for step in replay.steps:
+        at, line = step
         edits = line.edits if isinstance(line, ReplayChange) else ()
         old = {edit.block: state.blocks.get(edit.block) for edit in edits}
-        replay.carry_out(line, state)
+        replay.carry_out(step, state)
         for edit in edits:
             header, text = state.blocks[edit.block]
             author, before = replay.people[header.author], old[edit.block]
+            is_call = header.kind == BlockKind.TOOL_CALL
             if author.kind in ANSWERING_KINDS and header.kind in _OF_MODELS:
                 new = _Part({"model": author.username}, at)
                 turn = parts.setdefault((author.id, header.parent), new)
-                if header.kind == BlockKind.TOOL_CALL:
-                    turn.call(at, header)
-                elif isinstance(edit, CreatedBlock):
-                    turn.stream(at, header, edit.text)
-                elif isinstance(edit, SplicedText) and line.by == author.id:
+                written = edit.text if isinstance(edit, CreatedBlock) else ""
+                if isinstance(edit, SplicedText) and line.by == author.id:
                     # What it changes later it does by calls.
-                    is_streamed = header.status == Status.RUNNING
-                    turn.stream(at, header, edit.inserted if is_streamed else "")
+                    written = edit.inserted if header.status == Status.RUNNING else ""
+                if is_call and header.input is not None:
+                    if before is None or before.header.input is None:
+                        last = replay.last.blocks[header.id].header.input or "{}"
+                        with suppress(ValueError):  # its end may be redacted: it cannot be played
+                            call = {"name": header.tool_name or "shell", "input": read_json(last)}
+                            turn.add(at, type="tool_call", **call)
+                    turn.ended = at  # it lasts until it changes no more
+                elif written and not is_call:
+                    turn.add(at, type=str(header.kind), text=written)
             elif author.kind == PrincipalKind.HUMAN and (
                 before is None or before.header.status != header.status
             ):
-                is_call = header.kind == BlockKind.TOOL_CALL and header.status == Status.RUNNING
+                is_run = is_call and header.status == Status.RUNNING
                 sent = (header.kind, header.role, header.status)
-                if is_call or sent == (BlockKind.TEXT, Role.USER, Status.DONE):
-                    person = parts.setdefault(None, _Part({"person": True}))
-                    person.send(at, f"!{text}" if is_call else text)
-    written = (one for part in parts.values() if part.events for one in (part.header, *part.events))
-    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in written)
+                if is_run or sent == (BlockKind.TEXT, Role.USER, Status.DONE):
+                    person = parts.setdefault(None, _Part({"person": True}, 0))
+                    person.send(at, f"!{text}" if is_run else text)
+    lines = (one for part in parts.values() if len(part.lines) > 1 for one in part.lines)
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in lines)

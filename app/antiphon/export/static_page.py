@@ -6,33 +6,27 @@ No script, no network: whatever the texts say is text, and addresses are opened 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
-from itertools import groupby, islice, zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain, count, groupby, repeat
+from typing import TYPE_CHECKING, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 
 from antiphon.render.display import SourceLines
 from antiphon.render.links import link_style
-from antiphon.render.markdown_blocks import AT, DEEPEST
+from antiphon.render.markdown_blocks import AT
 from antiphon.render.markdown_tokens import parse
 from antiphon.replay.replay import Replay, ReplayBlock
-from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
+from antiphon.themes import LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.quoting import count_of
 from antiphon_kernel.types.records import COLOUR_SLOTS
-from antiphon_kernel.types.replay import (
-    CreatedBlock,
-    ReplayChange,
-    ReplayPrincipal,
-    SplicedText,
-)
+from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, ReplayPrincipal, SplicedText
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -44,7 +38,6 @@ h1 { font-size: 1.4rem } article h1, article h2, article h3 { font-size: 1.1rem 
 article { border-left: 3px solid var(--author); margin: 0 0 1rem; padding: 0 0 0 1rem }
 b { color: var(--author) } .legend b { margin-right: 1.5em } a { color: inherit }
 time, summary { color: var(--dim); font-size: .85rem }
-article p { white-space: pre-line }
 article p, article pre, article ul, article ol { margin: .5rem 0 }
 span[title] { color: var(--author);
   background: color-mix(in srgb, var(--author) 14%, transparent) }
@@ -57,13 +50,12 @@ table { border-collapse: collapse } th, td { border: 1px solid var(--dim); paddi
 @media print {
   body { margin: 0; max-width: none; print-color-adjust: exact } tr { break-inside: avoid }
   details::details-content { content-visibility: visible; display: block; block-size: auto }
-  article a[href]::after { content: " (" attr(href) ")" }
 }
 """
-_OPTIONS: Final = MarkdownIt("commonmark").options
+_OPTIONS: Final = MarkdownIt("commonmark", {"breaks": True}).options
 
-_PLACES: Final = "places"
-"""Key in a token's `meta`: where its characters stand in the text of the block."""
+_Marked = Callable[[str, Iterable[int]], str]
+"""Makes HTML of characters and where they stand in a block, in which marks what others wrote."""
 
 
 def static_page(replay: Replay) -> str:
@@ -82,23 +74,18 @@ def static_page(replay: Replay) -> str:
     shown.sort(key=lambda one: (one.header.order, one.header.id))
     articles = ""
     for author, group in groupby(shown, key=lambda one: one.header.author):
-        first, *others = group
-        when = f"<time>{_escaped(to_the_minute(first.header.created))}</time>"
-        articles += f"<article {_marked(people[author])}>\n{_name(people[author])} {when}\n"
-        for one in (first, *others):
-            articles += _shown(one, _BlockRenderer(one, authors[one.header.id], people))
+        blocks = list(group)
+        when = f"<time>{_escaped(to_the_minute(blocks[0].header.created))}</time>"
+        articles += f"<article {_look(people[author])}>\n{_name(people[author])} {when}\n"
+        articles += "".join(_shown(one, authors[one.header.id], people) for one in blocks)
         articles += "</article>\n"
-    themes = load_themes(bundled_themes_folder(), bundled_themes_folder()).themes
-    light, dark = (
-        f":root {{ --ink: {theme.foreground}; --page: {theme.background};"
-        f" --dim: {theme.variables['cell-dim']} }}"
-        + "".join(
-            f" .a{slot} {{ --author: {theme.variables[f'author-{slot}']} }}"
-            for slot in range(COLOUR_SLOTS)
-        )
-        for theme in (themes[LIGHT_THEME], themes[DEFAULT_THEME])
-    )
-    style = f"{light}@media screen and (prefers-color-scheme: dark) {{ {dark} }}{_STYLE}"
+    theme = load_themes(bundled_themes_folder(), bundled_themes_folder()).themes[LIGHT_THEME]
+    colours = theme.variables
+    style = f":root {{ --ink: {theme.foreground}; --page: {theme.background};"
+    style += f" --dim: {colours['cell-dim']} }}"
+    for slot in range(COLOUR_SLOTS):
+        style += f" .a{slot} {{ --author: {colours[f'author-{slot}']} }}"
+    style += _STYLE
     digest = b64encode(sha256(style.encode()).digest()).decode()
     return f"""<!doctype html>
 <html lang="en">
@@ -114,104 +101,79 @@ style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
 """
 
 
-def _shown(block: ReplayBlock, renderer: _BlockRenderer) -> str:
-    header, first = block.header, renderer.source.partition("\n")[0][:100]
+def _shown(block: ReplayBlock, authors: list[str], people: Mapping[str, ReplayPrincipal]) -> str:
+    header, source = block.header, sanitize(block.text.replace("\r\n", " \n"))
+    writers = [*authors, header.author]
+
+    def marked(text: str, places: Iterable[int]) -> str:
+        pairs = zip(text, chain(places, repeat(len(authors))), strict=False)
+        written = ""
+        for author, run in groupby(pairs, key=lambda pair: writers[min(pair[1], len(authors))]):
+            part = _escaped("".join(character for character, _ in run))
+            is_own = author == header.author
+            written += part if is_own else f"<span {_look(people[author])}>{part}</span>"
+        return written
+
     if header.kind in (BlockKind.TEXT, BlockKind.DRIFT):
-        return renderer.markdown()
+        return _markdown(source, marked)
+    is_markdown = header.kind == BlockKind.THINKING
+    text = _markdown(source, marked) if is_markdown else f"<pre>{marked(source, count())}</pre>"
     said = _escaped(header.tool_name or header.path or header.kind)
     if header.kind == BlockKind.TOOL_CALL:
-        said += f" <code>{_escaped(first)}</code>"
-    else:
-        said += f" · {count_of(renderer.source.strip().count(chr(10)) + 1, 'line')}"
+        said += f" <code>{_escaped(source.partition(chr(10))[0][:100])}</code>"
     said += " ✗" if header.is_error or header.status == Status.ERROR else ""
-    text = renderer.markdown() if header.kind == BlockKind.THINKING else renderer.verbatim()
     return f"<details><summary>{said}</summary>{text}</details>\n"
 
 
-class _BlockRenderer(RendererHTML):
-    """Renderer of a block that marks what others wrote, and opens harmless addresses only."""
+def _markdown(source: str, marked: _Marked) -> str:
+    tokens, at = parse(source), 0
+    starts = SourceLines(source).starts
+    for token in tokens:
+        token.attrs.pop("style", None)
+        if token.map is not None:
+            at = max(at, starts[token.map[0]])
+        if token.type == "fence":
+            at = max(at, source.find("\n", at))
+        places: list[int] = []
+        for line in token.content.split("\n"):
+            at = max(at, source.find(line, at))
+            places += range(at, at + len(line) + 1)
+            at += len(line)
+        if token.type == "inline":
+            _write_inline(token.children or (), places, marked)
+        elif token.content:
+            token.content = f"<pre><code>{marked(token.content, places)}</code></pre>\n"
+            token.type = "html_block"
+    return RendererHTML().render(tokens, _OPTIONS, {})
 
-    def __init__(
-        self, block: ReplayBlock, authors: Sequence[str], people: Mapping[str, ReplayPrincipal]
-    ) -> None:
-        super().__init__()
-        self.source = sanitize(block.text.replace("\r\n", " \n"))
-        self._own = block.header.author
-        self._authors = authors
-        self._people = people
 
-    def verbatim(self) -> str:
-        return f"<pre>{self._html(self.source, range(len(self.source)))}</pre>"
-
-    def markdown(self) -> str:
-        tokens, at = parse(self.source), 0
-        if any(one.level >= DEEPEST - 1 for one in tokens):
-            return self.verbatim()
-
-        def find(content: str) -> list[int]:
-            nonlocal at
-            places: list[int] = []
-            for line in content.split("\n"):
-                at = max(at, self.source.find(line, at))
-                places += range(at, at + len(line) + 1)
-                at += len(line)
-            return places
-
-        starts = SourceLines(self.source).starts
-        for token in tokens:
-            token.attrs.pop("style", None)
-            if token.map is not None:
-                at = max(at, starts[token.map[0]])
-            if token.type in ("fence", "code_block"):
-                at = max(at, self.source.find("\n", at)) if token.type == "fence" else at
-                token.meta[_PLACES] = find(token.content)
-            elif token.type == "inline":
-                places = find(token.content)
-                for one in token.children or ():
-                    mark = len(one.markup) if one.type == "code_inline" else 0
-                    one.meta[_PLACES] = places[one.meta.get(AT, 0) + mark :]
-        return self.render(tokens, _OPTIONS, {})
-
-    def _html(self, text: str, places: Iterable[int]) -> str:
-        """Return characters that stand at these places."""
-        authors = (self._authors[one] if one < len(self._authors) else "" for one in places)
-        pairs = zip_longest(text, islice(authors, len(text)))
-        written = ""
-        for author, run in groupby(pairs, key=lambda pair: pair[1] or self._own):
-            part = _escaped("".join(character for character, _ in run))
-            mark = "" if author == self._own else _marked(self._people[author])
-            written += f"<span {mark}>{part}</span>" if mark else part
-        return written
-
-    def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        return self._html(tokens[idx].content, tokens[idx].meta[_PLACES])
-
-    text_special = text
-
-    def code_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        return f"<code>{self.text(tokens, idx, options, env)}</code>"
-
-    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        return f"<pre><code>{self.text(tokens, idx, options, env)}</code></pre>\n"
-
-    code_block = fence
-
-    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        return f"▣ {_escaped(tokens[idx].content)}"
-
-    def link_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        address = str(tokens[idx].attrs.get("href", ""))
-        if link_style(address) is not None:
-            return f'<a href="{escape(address)}" rel="noreferrer">'
-        next(one for one in tokens[idx:] if one.type == "link_close").tag = "span"
-        return "<span>"
+def _write_inline(tokens: Iterable[Token], places: Sequence[int], marked: _Marked) -> None:
+    """Make HTML of all texts, and links of harmless addresses only."""
+    tag = ""
+    for token in tokens:
+        at = token.meta.get(AT, 0)
+        if token.type == "link_open":
+            address = str(token.attrs.get("href", ""))
+            tag = "span" if link_style(address) is None else "a"
+            token.attrs = {"href": address, "rel": "noreferrer"} if tag == "a" else {}
+        if token.type in ("link_open", "link_close"):
+            token.tag = tag
+        elif token.content or token.type == "image":
+            if token.type == "image":
+                token.content = f"▣ {_escaped(token.content)}"
+            elif token.type == "code_inline":
+                written = marked(token.content, places[at + len(token.markup) :])
+                token.content = f"<code>{written}</code>"
+            else:
+                token.content = marked(token.content, places[at:])
+            token.type = "html_inline"
 
 
 def _name(author: ReplayPrincipal) -> str:
-    return f"<b {_marked(author)}>{_escaped(author.username)}</b>"
+    return f"<b {_look(author)}>{_escaped(author.username)}</b>"
 
 
-def _marked(author: ReplayPrincipal) -> str:
+def _look(author: ReplayPrincipal) -> str:
     return f'class="a{author.colour % COLOUR_SLOTS}" title="{_escaped(author.username)}"'
 
 

@@ -31,7 +31,7 @@ _FONTS: Final = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono
 
 def write_svg(frames: Sequence[Frame], size: tuple[int, int]) -> str:
     """Return the picture, which begins again when the last frame has been seen."""
-    ground = page_look(frames[0]).background
+    ground = page_look(frames[0]).bgcolor
     end_ms = frames[-1].at_ms + HOLD_MS
     pictures: dict[Row, int] = {}
     strips = [
@@ -94,12 +94,12 @@ def _draw(row: Row, ground: str, classes: dict[str, int]) -> Iterator[str]:
     letters, start = "", 0
     for text, look in row:
         cells = cell_len(text)
-        if look.background != ground:
+        if look.bgcolor != ground:
             x, width, height = _x(start), _x(cells), CELL_HEIGHT + OVERLAP
-            yield f'<path fill="{look.background}" d="M{x} 0h{width}v{height}h-{width}z"/>'
+            yield f'<path fill="{look.bgcolor}" d="M{x} 0h{width}v{height}h-{width}z"/>'
         words = text.strip()
         if words:
-            style = f"fill:{look.foreground}"
+            style = f"fill:{look.color}"
             style += ";font-weight:bold" if look.bold else ""
             style += ";font-style:italic" if look.italic else ""
             style += ";text-decoration:underline" if look.underline else ""

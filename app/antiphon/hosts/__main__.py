@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from pathlib import Path
 
 from antiphon.hosts.host import run_host
 from antiphon.hosts.host_address import HostOptions
 
 if __name__ == "__main__":
-    options = HostOptions.model_validate_json(sys.argv[2])
-    server = import_module(f"antiphon.{options.kind}.server")
-    sys.exit(run_host(Path(sys.argv[1]), options, server.listen))
+    sys.exit(run_host(Path(sys.argv[1]), HostOptions.model_validate_json(sys.argv[2])))

@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,18 +44,11 @@ class HostListener(NamedTuple):
     """Of its key, if it has one."""
 
 
-Listen = Callable[[SessionContext, HostOptions], Awaitable[HostListener]]
-"""Raises OSError if it is taken, or there is no such interface."""
-
-
-def run_host(data: Path, options: HostOptions, listen: Listen) -> int:
+def run_host(data: Path, options: HostOptions) -> int:
     """Serve guests until a signal, the kernel's end, or the time is over; return the exit code."""
     check_ownership(data)
-    log_file = os.open(
-        data / LOG_FILE.format(options.kind),
-        os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-        0o600,
-    )
+    log = data / LOG_FILE.format(options.kind)
+    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -65,7 +59,7 @@ def run_host(data: Path, options: HostOptions, listen: Listen) -> int:
         _log.error("another host of this kind serves %s", data)
         return 1
     try:
-        return asyncio.run(_serve(data, options, listen, log_file))
+        return asyncio.run(_serve(data, options, log_file))
     except AntiphonError as error:
         _log.error("%s", error.message)
     except OSError as error:
@@ -75,7 +69,7 @@ def run_host(data: Path, options: HostOptions, listen: Listen) -> int:
     return 1
 
 
-async def _serve(data: Path, options: HostOptions, listen: Listen, log_file: int) -> int:
+async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[str] = loop.create_future()
 
@@ -93,15 +87,13 @@ async def _serve(data: Path, options: HostOptions, listen: Listen, log_file: int
     guests = data / GUESTS_FOLDER.format(options.kind)
     guests.mkdir(mode=0o700, exist_ok=True)
     context = SessionContext(link, processes, guests, options.ask)
-    listener = await _listen(data, context, options, listen)
+    listener = await _listen(data, context, options)
     preparing = asyncio.create_task(processes.prepare(), name="fork server")
     stands = options.model_dump() | {"port": listener.port, "fingerprint": listener.fingerprint}
     address = HostAddress(**stands, pid=os.getpid())
     write_private(data / PORT_FILE.format(options.kind), f"{address.port}\n")
-    write_private(
-        data / ADDRESS_FILE.format(options.kind),
-        f"{address.model_dump_json(exclude_none=True)}\n",
-    )
+    stored = f"{address.model_dump_json(exclude_none=True)}\n"
+    write_private(data / ADDRESS_FILE.format(options.kind), stored)
     if options.until is not None:
         seconds = max(0.0, options.until / 1_000 - time.time())
         loop.call_later(seconds, end, "its time is over", "The time of the shared session is over.")
@@ -130,14 +122,15 @@ async def _serve(data: Path, options: HostOptions, listen: Listen, log_file: int
     return 0
 
 
-async def _listen(
-    data: Path, context: SessionContext, options: HostOptions, listen: Listen
-) -> HostListener:
+async def _listen(data: Path, context: SessionContext, options: HostOptions) -> HostListener:
+    listen = import_module(f"antiphon.{options.kind}.server").listen
     last = last_port(data / PORT_FILE.format(options.kind)) if options.port == 0 else None
+    listener: HostListener
     try:
-        return await listen(context, options.model_copy(update={"port": last or options.port}))
+        listener = await listen(context, options.model_copy(update={"port": last or options.port}))
     except OSError:
         if last is None:
             raise
         _log.info("port %s is taken now", last)
-        return await listen(context, options)
+        listener = await listen(context, options)
+    return listener

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from antiphon.hosts.guest_processes import GuestProcesses, GuestRequest
 from antiphon.hosts.kernel_link import KernelLink, OpenedSession
@@ -66,32 +66,40 @@ class SessionContext:
             one.dismiss(reason)
 
 
+class Channel(Protocol):
+    """Connection of a session to its client, with what asyncssh's channels have."""
+
+    def write(self, data: bytes, datatype: int | None = None) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def exit(self, status: int) -> None: ...
+
+
 class _ProcessPipe(asyncio.Protocol):
     """Passes on what comes out of a process, or takes no more than there is room for in it."""
 
     def __init__(
         self,
         session: GuestSession,
+        kind: int | None = None,
         ended: Callable[[], None] = lambda: None,
-        *,
-        is_error: bool = False,
     ) -> None:
         """`ended` is called once, when nothing more will come."""
         self._session = session
-        self._is_error = is_error
+        self._kind = kind
         self._ended = ended
 
     def data_received(self, data: bytes) -> None:
-        self._session.write(data, is_error=self._is_error)
+        self._session.send(data, self._kind)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended()
 
     def pause_writing(self) -> None:
-        self._session.pause_reading()
+        self._session.channel.pause_reading()
 
     def resume_writing(self) -> None:
-        self._session.resume_reading()
+        self._session.channel.resume_reading()
 
 
 class RefusedError(Exception):
@@ -101,8 +109,10 @@ class RefusedError(Exception):
 class GuestSession(ABC):
     """Begins with the client's wishes, goes on with a process, and ends with either side.
 
-    How its connection is read and written, those say who derive from it.
+    Its methods have the names that asyncssh calls.
     """
+
+    channel: Channel
 
     def __init__(self, context: SessionContext) -> None:
         self.context = context
@@ -129,8 +139,6 @@ class GuestSession(ABC):
         self._is_waiting = True
         """The kernel has opened nothing yet, so that nothing is left open by a cancellation."""
 
-    # The connection
-
     def arguments(self) -> tuple[str, ...] | None:
         """Return the command that the client wants, None for the app; raise RefusedError."""
         return None
@@ -140,59 +148,42 @@ class GuestSession(ABC):
         """Open the session as soon as it may be; raise RefusedError if it never may."""
 
     @abstractmethod
-    def write(self, data: bytes, *, is_error: bool = False) -> None:
-        """Send what the process has written; nothing if the connection has been closed."""
-
-    @abstractmethod
-    def pause_reading(self) -> None:
-        """Take no more from the client: the process has not read what came."""
-
-    @abstractmethod
-    def resume_reading(self) -> None: ...
-
-    @abstractmethod
     def say(self, text: str) -> None:
         """Say a sentence to the guest, if they can be reached."""
 
-    @abstractmethod
-    def close(self, code: int) -> None:
-        """End the connection; the process has ended with this code."""
+    def send(self, data: bytes, kind: int | None = None) -> None:
+        with suppress(OSError):  # the channel has been closed
+            self.channel.write(data, kind)
 
-    # What comes from it
+    # What comes from the client
 
-    def begin(self) -> None:
-        """Begin, with what the client has said of itself up to now."""
+    def session_started(self) -> None:
         self._running = asyncio.create_task(self._run(), name="session of a guest")
 
-    async def wait(self) -> None:
-        """Wait for its end."""
-        if self._running is not None:
-            await asyncio.wait({self._running})
-
-    def resize(self, columns: int, rows: int) -> None:
+    def terminal_size_changed(
+        self, width: int, height: int, pixwidth: int = 0, pixheight: int = 0
+    ) -> None:
         """Give the terminal the size that the client says, as far as a terminal can have it."""
         self._size = (
-            min(max(columns or 80, _COLUMNS[0]), _COLUMNS[-1]),
-            min(max(rows or 24, _ROWS[0]), _ROWS[-1]),
+            min(max(width or 80, _COLUMNS[0]), _COLUMNS[-1]),
+            min(max(height or 24, _ROWS[0]), _ROWS[-1]),
         )
         self._set_size()
 
-    def take_input(self, data: bytes) -> None:
-        """Take what the guest types."""
+    def data_received(self, data: bytes, datatype: int | None = None) -> None:
         if self._writer is not None:
             if not self._writer.is_closing():  # else nobody reads it any more
                 self._writer.write(data)
         elif sum(map(len, self._early)) < WRITE_BYTES:
             self._early.append(data)
 
-    def end_input(self) -> None:
-        """Note that nothing more will be typed."""
+    def eof_received(self) -> bool:
         self._input_ended = True
         if self._writer is not None and self.terminal is None:
             self._writer.write_eof()
+        return True  # the process may have more to say
 
     def pause_writing(self) -> None:
-        """Read no more from the process: the client has not taken what came."""
         for reader in self._readers:
             reader.pause_reading()
 
@@ -203,14 +194,12 @@ class GuestSession(ABC):
     # Its end
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the client has gone."""
         self.is_lost = True
         self._hang_up()
         if self._running is not None and self._is_waiting:
             self._running.cancel()
 
     def dismiss(self, reason: str) -> None:
-        """End it, saying why."""
         self._reason = reason
         self._hang_up()
 
@@ -298,7 +287,7 @@ class GuestSession(ABC):
         loop = asyncio.get_running_loop()
         self._open_outputs = len(files) - 1
         for number, file in enumerate(files[1:]):
-            output = partial(_ProcessPipe, self, self._output_ended, is_error=number > 0)
+            output = partial(_ProcessPipe, self, number or None, self._output_ended)
             reader, _ = await loop.connect_read_pipe(output, os.fdopen(file, "rb", 0))
             self._readers.append(reader)
         source = partial(_ProcessPipe, self)
@@ -355,12 +344,13 @@ class GuestSession(ABC):
         if self.is_lost:
             return
         if self.terminal is not None and self._pid and (code < 0 or self._reason is not None):
-            self.write(_RESTORE.encode())
+            self.send(_RESTORE.encode())
         if self._reason is not None:
             self.say(self._reason)
         elif code < 0 and self._pid:
             self.say("The session has been ended by a failure; what was written is kept.")
-        self.close(code if 0 <= code < 256 and self._reason is None else 1)
+        with suppress(OSError):
+            self.channel.exit(code if 0 <= code < 256 and self._reason is None else 1)
 
 
 def _set_size(terminal: int, size: tuple[int, int]) -> None:

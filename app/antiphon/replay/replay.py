@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final, NamedTuple
+from itertools import count
+from math import inf
+from typing import Final, NamedTuple
 
-from antiphon_kernel.document.header import ENUMS, known_value, stored_value
+from antiphon_kernel.document.header import read_header, stored_header, stored_value
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role
-from antiphon_kernel.types.errors import AntiphonError, invalid_params
+from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.records import BlockHeader, TextSplice
 from antiphon_kernel.types.replay import (
-    ChangedHeader,
-    CreatedBlock,
     ReplayChange,
     ReplayEdit,
     ReplayEnd,
@@ -27,13 +26,6 @@ from antiphon_kernel.types.replay import (
 
 STEPS_APART: Final = 256
 """Steps between two states that are kept: no seek carries out more."""
-
-_WRITING: Final[Mapping[str, Activity]] = {
-    PrincipalKind.HUMAN: Activity.TYPING,
-    PrincipalKind.MODEL: Activity.STREAMING,
-    PrincipalKind.AGENT: Activity.STREAMING,
-}
-"""Activities of who writes, by kind of principal; of others no cursor is shown."""
 
 _TITLE: Final = 60
 """Characters of a message in the title of its mark."""
@@ -52,8 +44,10 @@ class ReplayState:
 
     blocks: dict[str, ReplayBlock] = field(default_factory=dict)
     places: dict[str, ReplayPresence] = field(default_factory=dict)
-    """Of sessions, also those that have left; of people and models whose presence has not been
-    recorded until now, by their id, where they last wrote."""
+    """Of sessions."""
+
+    def is_here(self, principal: str) -> bool:
+        return any(one.by == principal for one in self.places.values())
 
     def copy(self) -> ReplayState:
         return ReplayState(dict(self.blocks), dict(self.places))
@@ -91,8 +85,6 @@ class Replay:
         """Before every `STEPS_APART` steps."""
         self.last = ReplayState()
         """Behind the last step."""
-        self.is_whole = False
-        """The last line is there: nothing has been broken off."""
 
     @property
     def label(self) -> str:
@@ -103,68 +95,56 @@ class Replay:
         return self.steps[-1].at_ms if self.steps else 0
 
     @classmethod
-    def read(cls, lines: Iterable[bytes], *, max_pause: float | None) -> Replay:
+    def read(cls, lines: Iterable[bytes], *, max_pause: float = inf) -> Replay:
         """Read the lines of a replay.
 
         Args:
-            max_pause: seconds to which longer pauses are shortened; None leaves them.
+            max_pause: seconds to which longer pauses are shortened.
 
         Raises:
-            AntiphonError: invalid_params, naming the line.
+            AntiphonError: invalid_params.
         """
-        replay: Replay | None = None
-        before, at = 0, 0.0
-        for number, line in enumerate(lines, 1):
-            try:
-                one = read_replay_line(number, line)
-            except AntiphonError:
-                if replay is None or line.endswith(b"\n"):
-                    raise
-                break  # in the middle of a line
-            if isinstance(one, ReplayHeader) or replay is None:
-                if not isinstance(one, ReplayHeader) or replay is not None:
-                    raise invalid_params(f"Line {number} is the {one.type} of no replay.")
-                replay = cls(one)
-            elif isinstance(one, ReplayPrincipal):
+        parts = map(read_replay_line, count(1), lines)
+        header = one = next(parts, None)
+        if not isinstance(header, ReplayHeader):
+            raise invalid_params("A replay begins with a header: there is none.")
+        replay, before, at = cls(header), 0, 0.0
+        for number, one in enumerate(parts, 2):
+            if isinstance(one, ReplayPrincipal):
                 replay.people[one.id] = one
-            elif isinstance(one, ReplayEnd):
-                replay.is_whole = True
-            else:
-                pause = max(0, one.at - before)
-                at += pause if max_pause is None else min(pause, max_pause * 1000)
+            elif isinstance(one, ReplayChange | ReplayPresence):
+                at += min(max(0, one.at - before), max_pause * 1000)
                 before = max(before, one.at)
                 if len(replay.steps) % STEPS_APART == 0:
                     replay.states.append(replay.last.copy())
-                try:
-                    marks = replay.carry_out(one, replay.last)
-                except (KeyError, TypeError, ValueError) as error:
-                    raise invalid_params(f"Line {number} does not fit: {error}.") from error
                 replay.steps.append(ReplayStep(round(at), one))
-                replay.marks += [ReplayMark(round(at), *mark) for mark in marks]
-        if replay is None:
-            raise invalid_params("There is nothing in it: a replay begins with a header.")
+                try:
+                    replay.marks += replay.carry_out(replay.steps[-1], replay.last)
+                except (KeyError, ValueError) as error:
+                    raise invalid_params(f"Line {number} does not fit: {error}.") from error
+        if not isinstance(one, ReplayEnd):
+            raise invalid_params("The replay has been broken off: its last line is missing.")
         return replay
 
-    def carry_out(
-        self, line: ReplayChange | ReplayPresence, state: ReplayState
-    ) -> list[tuple[str, str, str]]:
-        """Do to a state what a line says; return what its marks are made of.
+    def carry_out(self, step: ReplayStep, state: ReplayState) -> list[ReplayMark]:
+        """Do to a state what a step says; return its marks.
 
         Raises:
-            KeyError, TypeError, ValueError: if it does not fit.
+            KeyError, ValueError: if it does not fit.
         """
-        who, places = self.people[line.by], state.places
+        line, places = step.line, state.places
         if isinstance(line, ReplayPresence):
-            if line.session in self.people:
-                raise ValueError(f"session {line.session} is a principal")
-            here = {one.session for one in places.values() if one.by == line.by and one.activity}
-            stays = line.activity or here - {line.session, line.by}
-            places.pop(line.by, None)
-            places[line.session] = line
-            if who.kind != PrincipalKind.HUMAN or bool(here) == bool(stays):
+            who, was_here = self.people[line.by], state.is_here(line.by)
+            old = places.get(line.session, line)
+            if (old.activity, old.cursor is None) != (line.activity, line.cursor is None):
+                del places[line.session]  # who has begun to write last comes last
+            if line.activity is not None:
+                places[line.session] = line
+            is_here = state.is_here(line.by)
+            if who.kind != PrincipalKind.HUMAN or was_here == is_here:
                 return []
-            kind = "come" if stays else "leave"
-            return [(kind, f"{who.username} {kind}s", line.by)]
+            kind = "come" if is_here else "leave"
+            return [ReplayMark(step.at_ms, kind, f"{who.username} {kind}s", line.by)]
         marks = []
         for edit in line.edits:
             before = state.blocks.get(edit.block)
@@ -172,18 +152,10 @@ class Replay:
             if isinstance(edit, SplicedText):
                 _shift(places, edit)
             if block.header.author not in self.people:
-                raise ValueError(f"author {block.header.author} of block {edit.block} is not named")
+                raise ValueError(f"nobody is named as author of {edit.block}")
             kind = _kind_of(block)
             if kind and (before is None or _kind_of(before) != kind):
-                marks.append((kind, self._title(block), block.header.author))
-        written = [one for one in line.edits if not isinstance(one, ChangedHeader)]
-        is_recorded = any(one.by == line.by and one.session != line.by for one in places.values())
-        if written and who.kind in _WRITING and not is_recorded:
-            last, at, activity = written[-1], line.at, _WRITING[who.kind]
-            start = 0 if isinstance(last, CreatedBlock) else last.offset
-            cursor = start + len(last.text if isinstance(last, CreatedBlock) else last.inserted)
-            place = partial(ReplayPresence, session=line.by, by=line.by, block=last.block)
-            places[line.by] = place(at=at, activity=activity, cursor=cursor)
+                marks.append(ReplayMark(step.at_ms, kind, self._title(block), block.header.author))
         return marks
 
     def _title(self, block: ReplayBlock) -> str:
@@ -204,28 +176,16 @@ def _kind_of(block: ReplayBlock) -> str:
 
 
 def _edited(block: ReplayBlock | None, edit: ReplayEdit) -> ReplayBlock:
-    if isinstance(edit, CreatedBlock) and block is None:
-        return ReplayBlock(BlockHeader(id=edit.block, **_values(edit.header)), edit.text)
-    if isinstance(edit, CreatedBlock) or block is None:
-        raise ValueError(f"block {edit.block} is {'not there' if block is None else 'there'}")
-    if isinstance(edit, ChangedHeader):
-        return block._replace(header=block.header._replace(**_values(edit.fields)))
-    end = edit.offset + edit.deleted
-    if not 0 <= edit.offset <= end <= len(block.text):
-        raise ValueError(f"block {edit.block} has no code points {edit.offset} to {end}")
-    return block._replace(text=block.text[: edit.offset] + edit.inserted + block.text[end:])
-
-
-def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return header fields as a header has them; raises KeyError, ValueError if they are none."""
-    return {
-        name: BlockHeader._field_defaults[name]
-        if stored_value(name, value) is None
-        else known_value(name, value)
-        if name in ENUMS
-        else value
-        for name, value in fields.items()
-    }
+    """Return a block after an edit; raises ValueError for fields that headers do not have."""
+    header, text = block or (read_header(edit.block, {}), "")
+    if isinstance(edit, SplicedText):
+        end = edit.offset + edit.deleted
+        if not 0 <= edit.offset <= end <= len(text):
+            raise ValueError(f"block {edit.block} has no code points {edit.offset} to {end}")
+        return ReplayBlock(header, text[: edit.offset] + edit.inserted + text[end:])
+    fields, text = (edit.header, edit.text) if edit.edit == "create" else (edit.fields, text)
+    values = {name: stored_value(name, value) for name, value in fields.items()}
+    return ReplayBlock(read_header(edit.block, stored_header(header) | values), text)
 
 
 def _shift(places: dict[str, ReplayPresence], edit: SplicedText) -> None:
@@ -236,5 +196,4 @@ def _shift(places: dict[str, ReplayPresence], edit: SplicedText) -> None:
             is_append_point = one.activity == Activity.STREAMING
             cursor = shift_offset(one.cursor, splice, stick="right" if is_append_point else "left")
             anchor = one.anchor and shift_offset(one.anchor, splice, stick="left")
-            if (cursor, anchor) != (one.cursor, one.anchor):
-                places[session] = one.model_copy(update={"cursor": cursor, "anchor": anchor})
+            places[session] = one.model_copy(update={"cursor": cursor, "anchor": anchor})

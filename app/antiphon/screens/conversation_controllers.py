@@ -162,7 +162,6 @@ class ConversationControllers:
             key_waits=bool(self.visitors.waiting),
             shut_out=status.is_rejected,
             replaying=session.player is not None,
-            playing=session.player is not None and session.player.is_playing,
         )
         block, me = cells.focused_cell, session.me
         if block is None:
@@ -216,9 +215,8 @@ class ConversationControllers:
             source.in_replay = True
             player.jumping.listen(source.rewind)
             player.stepped.listen(source.presence_changed)
-            player.moved.listen(source.show_moment)
+            player.moved.listen(source.fade)
             player.moved.listen(self._presence_changed)
-            player.changed.listen(self._host.update)
         self.file.changed.listen(self._people_changed)
         self.file.start()
         self.references.start()
@@ -231,7 +229,6 @@ class ConversationControllers:
     def draw(self) -> None:
         """Draw at once whatever would be drawn in a moment."""
         self.cells.draw()
-        self.cells.map_again()
         self.live.update()
         self.outline.update()
 

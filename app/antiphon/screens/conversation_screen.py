@@ -298,11 +298,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
     def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
         """Tell who types where nothing can be typed why, or what can be done instead."""
         refusal = self.user.refusal
-        is_bound = isinstance(event, events.Key) and event.key in self.active_bindings
-        if self._session.player is not None:
-            if refusal is not None and not is_bound:
-                self.hint(refusal)
-        elif refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
+        if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
             self.hint(refusal)
         elif self.mode not in (Mode.NAVIGATE, Mode.CONTEXTS):
             return
@@ -310,7 +306,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
             self.hint(
                 "Nothing is pasted here: <key:write> goes to the message, <key:edit> into a cell."
             )
-        elif not is_bound:
+        elif event.key not in self.active_bindings:
             self.hint(
                 f"{shown_key(event.key)} does nothing here: <key:help> lists the keys that do."
             )

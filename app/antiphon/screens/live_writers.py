@@ -110,7 +110,8 @@ class LiveWriters:
         left = self._seen_at + LINGER - self._clock.monotonic()
         if (
             self._strip.live is None
-            or not 0 < left <= LINGER  # the clock of a replay goes back
+            or left <= 0
+            or self._source.in_replay  # it would depend on what was shown before
             or last.block not in self._source.document
             or self._cells.shown.is_shown(last.block, last.cursor.offset)
         ):

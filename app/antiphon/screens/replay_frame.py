@@ -91,9 +91,6 @@ class ReplayFrame(ConversationFrame):
         await self.mount(self._bar, before=self.footer)
         self.area.cells.focus()
         self._player.moved.listen(self._bar.show)
-        self._player.changed.listen(self._bar.show)
-        if not self._player.replay.is_whole:
-            self.hint("This replay has been broken off: what is there is shown.")
 
     def fit(self, size: Size) -> bool:
         changed = super().fit(size)
@@ -132,9 +129,6 @@ class ReplayFrame(ConversationFrame):
     def action_replay_end(self) -> None:
         self._player.seek(self._player.replay.duration_ms)
 
-    def action_tenth(self, key: str = "0") -> None:
-        self._player.seek(self._player.replay.duration_ms * int(key) // 10)
-
     def action_faster(self) -> None:
         self._player.set_speed(self._player.speed * 2)
 
@@ -157,6 +151,3 @@ class ReplayFrame(ConversationFrame):
             self.hint(f"Not forked: {error.message}")
             return
         self.parts.scope.open_context(str(made["context_id"]), None)
-
-    def action_leave_replay(self) -> None:
-        self.action_quit()

@@ -10,7 +10,6 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -69,7 +68,6 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
         self._key = key
         self._claimed = claimed
         self._closed = closed
-        self._channel: asyncssh.SSHServerChannel[bytes]
         self._command: str | None = None
 
     def accept_environment_of(self, channel: asyncssh.SSHServerChannel[bytes]) -> None:
@@ -79,18 +77,15 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
     # The client's wishes
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
-        self._channel = chan
+        self.channel = chan
         chan.set_write_buffer_limits(WRITE_BYTES)
 
     def pty_requested(
         self, term_type: str, term_size: tuple[int, int, int, int], term_modes: Mapping[int, int]
     ) -> bool:
         self.terminal = term_type if _WORD.fullmatch(term_type) else TERMINAL
-        self.resize(term_size[0], term_size[1])
+        self.terminal_size_changed(*term_size)
         return True
-
-    def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
-        self.resize(width, height)
 
     def shell_requested(self) -> bool:
         return True
@@ -101,28 +96,6 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
 
     def subsystem_requested(self, subsystem: str) -> bool:
         return False
-
-    def session_started(self) -> None:
-        self.begin()
-
-    # Bytes
-
-    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        self.take_input(data)
-
-    def eof_received(self) -> bool:
-        self.end_input()
-        return True  # the process may have more to say
-
-    def write(self, data: bytes, *, is_error: bool = False) -> None:
-        with suppress(OSError):  # the channel has been closed
-            self._channel.write(data, asyncssh.EXTENDED_DATA_STDERR if is_error else None)
-
-    def pause_reading(self) -> None:
-        self._channel.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._channel.resume_reading()
 
     # Its beginning and its end
 
@@ -158,12 +131,8 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
         """Say a sentence to the guest: on their screen, or as an error of the command."""
         if not self.is_lost:
             end = "\r\n" if self.terminal is not None else "\n"
-            words = f"antiphon: {sanitize(format_relative(text))}{end}"
-            self.write(words.encode(), is_error=self.terminal is None)
-
-    def close(self, code: int) -> None:
-        with suppress(OSError):
-            self._channel.exit(code)
+            kind = None if self.terminal is not None else asyncssh.EXTENDED_DATA_STDERR
+            self.send(f"antiphon: {sanitize(format_relative(text))}{end}".encode(), kind)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -306,11 +275,7 @@ class GuestConnection(asyncssh.SSHServer):
 
 
 async def listen(context: SessionContext, options: HostOptions) -> HostListener:
-    """Listen for guests.
-
-    Raises:
-        OSError: if the port is taken, or there is no such interface.
-    """
+    """Listen for guests; raise OSError if the port is taken, or there is no such interface."""
     host_key = _host_key(context.guests.parent)
     acceptor = await asyncssh.create_server(
         partial(GuestConnection, GuestConnections(context)),

@@ -1,5 +1,5 @@
 // Stands for the WebSocket of textual-serve's terminal: it shows the invitation, says what has
-// become of the connection, and connects again when it is lost.
+// become of the connection, and comes back when it is lost.
 "use strict";
 const Socket = window.WebSocket;
 const [notice, words, again] = ["notice", "words", "again"].map((id) => document.getElementById(id));
@@ -21,67 +21,53 @@ function say(text, isOver) {
   again.hidden = !isOver;
 }
 
-window.WebSocket = class extends EventTarget {
+window.WebSocket = class extends Socket {
   constructor(url) {
-    super();
-    this.url = new URL(url.split("?")[0], location.href.replace(/^http/, "ws"));
-    this.join();
-    setInterval(() => this.check(), 5000);
-  }
-
-  join() {
-    const socket = (this.socket = new Socket(this.url));
-    this.asked = this.heard = 0;
-    socket.binaryType = "arraybuffer";
-    socket.onopen = () => {
-      socket.send(JSON.stringify(["join", token, secret]));
-      this.show(new TextEncoder().encode("\x1bc").buffer); // of an earlier session nothing is left
-      this.dispatchEvent(new Event("open")); // upon which the terminal says its size
-    };
-    socket.onmessage = ({ data }) => {
-      this.heard = Date.now();
-      if (typeof data !== "string") this.take(data);
-      else if (data.startsWith('["over"')) this.end(JSON.parse(data)[1]);
-    };
-    socket.onclose = ({ code }) => (code === 1000 ? this.end("You have left.") : this.lose());
+    super(new URL(url.split("?")[0], location.href.replace(/^http/, "ws")));
+    this.heard = true;
+    this.onopen = () => super.send(JSON.stringify(["join", token, secret])); // before its size
+    this.onmessage = ({ data }) => this.take(data);
+    this.onclose = ({ code }) => (code === 1000 ? say("You have left.", true) : this.lose());
+    this.timer = setInterval(() => this.check(), 5000);
   }
 
   take(data) {
-    if (!notice.hidden) document.querySelector("textarea").focus();
-    say("");
-    document.title = /\x1b\]2;([^\x07\x1b]*)/.exec(new TextDecoder().decode(data))?.[1] ?? document.title;
-    this.show(data);
-  }
-
-  show(data) {
-    this.dispatchEvent(new MessageEvent("message", { data }));
+    this.heard = true;
+    if (typeof data !== "string") {
+      if (!notice.hidden) document.querySelector("textarea").focus();
+      say("");
+    } else if (data.startsWith('["over"')) {
+      this.end();
+      say(JSON.parse(data)[1], true);
+    }
   }
 
   check() {
-    if (this.socket && this.asked > this.heard) this.lose();
-    else this.send('["ping", ""]');
-    this.asked = Date.now();
+    if (!this.heard) return this.lose();
+    this.heard = false;
+    this.send('["ping", ""]');
   }
 
+  // The page is loaded anew, with its terminal, as soon as it can be.
   lose() {
-    this.end("The connection is gone. Trying again …");
-    again.hidden = true;
-    setTimeout(() => this.join(), 2000);
+    this.end();
+    say("The connection is gone. Trying again …");
+    const load = () => fetch("page.js", { signal: AbortSignal.timeout(4000) });
+    setInterval(() => load().then(({ ok }) => ok && location.reload(), () => {}), 2000);
   }
 
-  end(text) {
-    this.socket.onopen = this.socket.onclose = this.socket.onmessage = null;
-    this.socket.close();
-    this.socket = null;
-    say(text, true);
+  end() {
+    clearInterval(this.timer);
+    this.onclose = this.onmessage = null;
+    this.close();
   }
 
   // A long paste goes in pieces. What is typed while the connection is gone is not kept.
   send(message) {
-    if (this.socket?.readyState !== Socket.OPEN) return;
+    if (this.readyState !== Socket.OPEN) return;
     const [kind, value] = JSON.parse(message);
     const pieces = kind === "stdin" ? value.match(/.{1,50000}/gsu) : [value];
-    for (const piece of pieces ?? []) this.socket.send(JSON.stringify([kind, piece]));
+    for (const piece of pieces ?? []) super.send(JSON.stringify([kind, piece]));
   }
 };
 

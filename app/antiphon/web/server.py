@@ -28,13 +28,9 @@ from antiphon.hosts.host_address import HostOptions
 from antiphon.hosts.kernel_link import OpenedSession
 from antiphon.hosts.session import TERMINAL, GuestSession, SessionContext
 from antiphon.time_format import format_relative
-from antiphon_kernel.types.errors import AntiphonError
 
 JOIN_SECONDS: Final = 10.0
-"""How long a page may take to connect, and then to show its invitation."""
-
-REFUSED_SECONDS: Final = 1.0
-"""How long whoever is refused waits for the answer."""
+"""How long a page that has connected may take to show its invitation."""
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
@@ -64,55 +60,38 @@ class WebSession(GuestSession):
     """A session of a page."""
 
     def __init__(
-        self,
-        context: SessionContext,
-        connection: ServerConnection,
-        token: str,
-        secret: str,
-        before: WebSession | None,
+        self, context: SessionContext, connection: ServerConnection, shown: dict[str, str]
     ) -> None:
-        """`before` is the last session of the browser whose secret this is."""
         super().__init__(context)
+        self.channel = self
         self.terminal = TERMINAL
         self.environment = {b"COLORTERM": b"truecolor"}
         self._connection = connection
-        self._token = token
-        self._secret = secret
-        self._before = before
+        self._shown = shown
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._output: asyncio.Queue[bytes | str | None] = asyncio.Queue()
 
     async def serve(self) -> None:
         """Talk with the page until it has gone or the session is over."""
-        self.begin()
+        self.session_started()
         tasks = [asyncio.create_task(one) for one in (self._receive(), self._send())]
         await self._connection.wait_closed()
         for task in tasks:
             task.cancel()
         self.connection_lost(None)
-        await self.wait()
 
     async def admit(self) -> OpenedSession:
-        """Take the place of the session that the same browser has open, once that has ended."""
-        if self._before is not None:
-            self._before.dismiss("You have opened this in another window.")
-            await self._before.wait()
-            self._before = None
-        try:
-            return await self.open(invitation=self._token, client=self._secret)
-        except AntiphonError:
-            await asyncio.sleep(REFUSED_SECONDS)
-            raise
+        return await self.open(**self._shown)
 
     async def _receive(self) -> None:
         with suppress(ConnectionClosed):
             async for message in self._connection:
                 match _parsed(message):
                     case ["stdin", str(typed)]:
-                        self.take_input(typed.encode("utf-8", "replace"))
+                        self.data_received(typed.encode("utf-8", "replace"))
                     case ["resize", {"width": int(width), "height": int(height)}]:
-                        self.resize(width, height)
+                        self.terminal_size_changed(width, height)
                     case ["ping", str(word)] if self._output.empty():  # else it hears that
                         self._output.put_nowait(json.dumps(["pong", word]))
                 await self._may_read.wait()
@@ -125,7 +104,7 @@ class WebSession(GuestSession):
                     self.resume_writing()
             await self._connection.close()
 
-    def write(self, data: bytes, *, is_error: bool = False) -> None:
+    def write(self, data: bytes, datatype: int | None = None) -> None:
         self._output.put_nowait(data)
         self.pause_writing()
 
@@ -138,7 +117,7 @@ class WebSession(GuestSession):
     def say(self, text: str) -> None:
         self._output.put_nowait(json.dumps(["over", format_relative(text)]))
 
-    def close(self, code: int) -> None:
+    def exit(self, status: int) -> None:
         self._output.put_nowait(None)
 
 
@@ -147,8 +126,6 @@ class _WebServer:
 
     def __init__(self, context: SessionContext, url: str | None) -> None:
         self._context = context
-        self._by_browser: dict[str, WebSession] = {}
-        """The last session of each browser, by the browser's secret."""
         self._names = ("localhost", socket.gethostname().lower(), urlsplit(url or "").hostname)
         self._files = {
             path: (kind, gzip.compress(file.read_bytes())) for path, (kind, file) in _FILES.items()
@@ -191,16 +168,10 @@ class _WebServer:
     async def serve(self, connection: ServerConnection) -> None:
         """Serve a page from its first message on, until it has gone or its session is over."""
         with suppress(TimeoutError, ConnectionClosed):
-            async with asyncio.timeout(JOIN_SECONDS):
-                first = _parsed(await connection.recv())
-            match first:
+            match _parsed(await asyncio.wait_for(connection.recv(), JOIN_SECONDS)):
                 case ["join", str(token), str(secret)] if 16 <= len(secret) <= 200:
-                    before = self._by_browser.get(secret)
-                    session = WebSession(self._context, connection, token[:200], secret, before)
-                    self._by_browser[secret] = session
-                    await session.serve()
-                    if self._by_browser.get(secret) is session:
-                        del self._by_browser[secret]
+                    shown = {"invitation": token[:200], "client": secret}
+                    await WebSession(self._context, connection, shown).serve()
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -211,18 +182,13 @@ def _parsed(text: str | bytes) -> Any:
 
 
 async def listen(context: SessionContext, options: HostOptions) -> HostListener:
-    """Listen for pages.
-
-    Raises:
-        OSError: if the port is taken, or there is no such interface.
-    """
+    """Listen for pages; raise OSError if the port is taken, or there is no such interface."""
     host = _WebServer(context, options.url)
     server = await serve(
         host.serve,
         options.bind,
         options.port,
         process_request=host.answer,
-        open_timeout=JOIN_SECONDS,
         max_queue=1,
         compression=None,
         ping_interval=15,

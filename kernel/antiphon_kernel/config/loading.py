@@ -31,9 +31,8 @@ from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
-from antiphon_kernel.providers.recording import load_recordings
+from antiphon_kernel.providers.recording import RecordingError, load_recordings
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
-from antiphon_kernel.text.recording_lines import RecordingError
 from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
     MAX_BYTES,

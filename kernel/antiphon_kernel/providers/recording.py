@@ -1,9 +1,13 @@
-"""Recordings of turns, JSON lines that say what a model did and when, and their player.
+"""Recordings, JSON lines that say what models did and when, and a person; and their player.
 
-Of a model's events, ``text`` and ``thinking`` carry `text`; ``tool_call`` carries `name`, `input`
-and perhaps `id`, ends its round, and has ended when the real result of the call is there; ``usage``
-carries `input_tokens` and `output_tokens`; ``end`` perhaps `stop_reason`; ``error`` carries
-`message`. Headers, times and a person's events are those of `text.recording_lines`.
+A header, ``{"model": NAME, "title": TEXT}`` or ``{"person": true}``, begins a turn of a model or
+what the person of a demo does; the first turn needs none. Every other line is an event,
+``{"at_ms": N, "type": TYPE, ...}`` with `at_ms` counted since the previous event ended. Of a
+model's, ``text`` and ``thinking`` carry `text`; ``tool_call`` carries `name`, `input` and perhaps
+`id`, ends its round, and has ended when the real result of the call is there; ``usage`` carries
+`input_tokens` and `output_tokens`; ``end`` perhaps `stop_reason`; ``error`` carries `message`. Of
+a person's, ``type`` carries the `text` that is typed, ``keys`` the `keys` that are pressed, and
+``see`` a `text` until which the person waits.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from antiphon_kernel.providers.events import (
     End,
@@ -26,15 +31,17 @@ from antiphon_kernel.providers.events import (
     Usage,
 )
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.text.recording_lines import (
-    RecordingError,
-    RecordingLine,
-    RecordingPart,
-    recording_parts,
-)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
+
+
+class RecordingError(AntiphonError):
+    """A recording cannot be played; the message names file, line and what was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_PARAMS, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +82,41 @@ def parse_recordings(text: str, source: str, *, default_model: str) -> list[Reco
     """Read the turns in the text of a recording; `source` is what errors call it.
 
     Raises:
-        RecordingError: if a line is not what it should be.
+        RecordingError: if a line is not what it should be, also of what a person does.
     """
-    parts = recording_parts(text, source)
-    turns = [one for one in parts if not one.is_persons]
-    return [_recording(one, default_model, parts[0].is_persons) for one in turns]
+    lines = enumerate(text.split("\n"), start=1)
+    objects = [_RecordingLine(f"{source}:{number}", line) for number, line in lines if line.strip()]
+    unnamed = _RecordingLine(source, "{}")
+    parts: list[list[_RecordingLine]] = []
+    for line in objects or [unnamed]:
+        is_named = not parts or not line.fields.keys().isdisjoint(("model", "person"))
+        is_header = is_named and line.fields.keys().isdisjoint(("type", "at_ms"))
+        if is_header or not parts:
+            parts.append([line if is_header else unnamed])
+        if not is_header:
+            parts[-1].append(line)
+    turns: list[Recording] = []
+    for header, *events in parts:
+        if not events:
+            raise header.error("at least one event", "none")
+        if not header.is_persons:
+            turns.append(_turn(header, events, default_model, parts[0][0].is_persons))
+            continue
+        for event in events:
+            _check_person(event)
+    return turns
 
 
-def _recording(part: RecordingPart, default_model: str, is_answer: bool) -> Recording:
-    model, title = default_model, ""
-    if part.header is not None:
-        model = part.header.text_field("model", default_model)
-        title = part.header.text_field("title", "")
-        if not is_name(model):
-            raise part.header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
+def _turn(
+    header: _RecordingLine, events: Sequence[_RecordingLine], default_model: str, is_answer: bool
+) -> Recording:
+    model = header.text_field("model", default_model)
+    title = header.text_field("title", "")
+    if not is_name(model):
+        raise header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
     rounds: list[list[RecordedStep]] = [[]]
     has_ended = False
-    for number, line in enumerate(part.events):
+    for number, line in enumerate(events):
         if has_ended:
             raise line.error("nothing after the end of the turn", "another event")
         step = RecordedStep(line.number_field("at_ms"), _event(line, f"call-{number}"))
@@ -107,7 +132,7 @@ def model_name(stem: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")[:NAME_LENGTH] or "model"
 
 
-def _event(line: RecordingLine, call_id: str) -> TurnEvent:
+def _event(line: _RecordingLine, call_id: str) -> TurnEvent:
     match line.fields.get("type"):
         case "thinking":
             return ThinkingDelta(line.text_field("text"))
@@ -131,6 +156,57 @@ def _event(line: RecordingLine, call_id: str) -> TurnEvent:
             return ProviderError(line.text_field("message"))
         case other:
             raise line.error(f"`type`, one of {', '.join(TYPES)}", json.dumps(other))
+
+
+def _check_person(line: _RecordingLine) -> None:
+    line.number_field("at_ms")
+    match line.fields.get("type"):
+        case "type" | "see":
+            line.text_field("text")
+        case "keys":
+            keys = line.fields.get("keys")
+            if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+                raise line.error("`keys`, a list of strings", json.dumps(keys))
+        case other:
+            raise line.error("`type`, one of type, keys, see", json.dumps(other))
+
+
+class _RecordingLine:
+    """One line of a recording, read as a JSON object."""
+
+    def __init__(self, place: str, line: str) -> None:
+        self._place = place
+        try:
+            fields = json.loads(line)
+        except ValueError as error:
+            raise self.error("a JSON object", str(error)) from error
+        if not isinstance(fields, dict):
+            raise self.error("a JSON object", json.dumps(fields))
+        self.fields: Mapping[str, Any] = fields
+        self.is_persons = fields.get("person") is True
+
+    def error(self, expected: str, found: str) -> RecordingError:
+        if len(found) > 80:
+            found = found[:80] + "…"
+        return RecordingError(f"{self._place}: expected {expected}; found {found}")
+
+    def text_field(self, key: str, default: str | None = None) -> str:
+        value = self.fields.get(key, default)
+        if not isinstance(value, str):
+            raise self.error(f"`{key}`, a string", json.dumps(value))
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise self.error(f"`{key}`, a string of whole characters", str(error)) from error
+        return value
+
+    def number_field(self, key: str) -> float:
+        value = self.fields.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"`{key}`, a number", json.dumps(value))
+        if not 0 <= value < math.inf:
+            raise self.error(f"`{key}`, a number from 0 up", json.dumps(value))
+        return value
 
 
 MIN_SPEED = 0.1

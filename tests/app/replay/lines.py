@@ -29,7 +29,8 @@ APART_MS = 100
 
 
 def written(*lines: ReplayLine) -> list[bytes]:
-    return [write_replay_line(one).encode() for one in lines]
+    """Return lines, and the last one of a replay."""
+    return [write_replay_line(one).encode() for one in (*lines, ReplayEnd(changes=0))]
 
 
 def created(block: str, author: str, text: str = "", **header: str) -> CreatedBlock:
@@ -50,7 +51,7 @@ def presence(at: int, by: str, activity: str | None, **place: int | str) -> Repl
 
 def long_replay(messages: int, words: int) -> list[bytes]:
     """Messages of a person, each with an answer of so many words."""
-    return written(HEADER, *PEOPLE, *_conversation(messages, words), ReplayEnd(changes=0))
+    return written(HEADER, *PEOPLE, *_conversation(messages, words))
 
 
 def _conversation(messages: int, words: int) -> Iterator[ReplayLine]:

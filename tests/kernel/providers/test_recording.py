@@ -22,16 +22,11 @@ from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import (
     RecordedStep,
     Recording,
+    RecordingError,
     ScriptedProvider,
     load_recordings,
     model_name,
     parse_recordings,
-)
-from antiphon_kernel.text.recording_lines import (
-    PersonStep,
-    RecordingError,
-    person_steps,
-    recording_parts,
 )
 from antiphon_kernel.types.ids import ContextId
 
@@ -79,15 +74,11 @@ def test_parts_are_turns_of_models_and_keys_of_a_person_who_may_come_first() -> 
         {"at_ms": 5, "type": "type", "text": "Hi"}
         {"at_ms": 0, "type": "keys", "keys": ["up", "enter"]}
         {"at_ms": 1, "type": "see", "text": "EDIT"}"""
-    steps = [PersonStep(5, "Hi"), PersonStep(0, keys=("up", "enter")), PersonStep(1, sees="EDIT")]
     for text, is_answer in ((models + person, False), (f"{person}\n{models}", True)):
         read = parse_recordings(text, "demo.jsonl", default_model="demo")
         assert [(one.model, one.is_answer) for one in read] == [
             (name, is_answer) for name in ("aria", "b", "aria")
         ]
-        assert list(person_steps(recording_parts(text, "demo.jsonl"))) == steps
-    with pytest.raises(RecordingError, match=r":2: expected `type`, one of type, keys, see"):
-        list(person_steps(recording_parts('{"person": true}\n' + GOOD, "demo.jsonl")))
 
 
 @pytest.mark.parametrize(("stem", "name"), [("aria", "aria"), ("Ä", "model"), ("-A_b-", "a_b")])
@@ -118,6 +109,8 @@ GOOD = '{"at_ms": 0, "type": "text", "text": "a"}\n'
         ('{"at_ms": 0, "type": "end"}\n' + GOOD, 2, "nothing after the end"),
         ('{"model": "No Name"}\n' + GOOD, 1, "a model name"),
         ('{"at_ms": 0}', 1, "`type`"),
+        ('{"person": true}\n' + GOOD, 2, "`type`, one of type, keys, see"),
+        ('{"person": true}\n{"at_ms": 0, "type": "keys", "keys": "up"}', 2, "`keys`, a list"),
     ],
 )
 def test_bad_line_is_named_with_what_was_expected(text: str, line: int, expected: str) -> None:

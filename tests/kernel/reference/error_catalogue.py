@@ -128,7 +128,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.INVALID_REGEX: Meaning(
         "A pattern is no regular expression.",
-        {"problem": "what is wrong with it"},
+        {"problem": "what is wrong with it", "field": "the parameter that has it"},
     ),
     ErrorCode.REGEX_TIMEOUT: Meaning(
         "A regular expression ran too long and was stopped.",

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.text.recording_lines import RecordingError
+from antiphon_kernel.providers.recording import RecordingError
 from antiphon_kernel.turns.block_writer import NO_TERMINAL, OUTPUT_LIMIT
 from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner

@@ -188,7 +188,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         if (state, self.cell_theme) == self._map_state:
             return
         self._map_state = (state, self.cell_theme)
-        self.mapping = self.set_timer(MAP_SECONDS, self.map_again)
+        self.mapping = self.set_timer(MAP_SECONDS, self._map_again)
         if self._map.update(
             rows,
             self.cell_theme,
@@ -199,8 +199,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         ):
             self.vertical_scrollbar.refresh()
 
-    def map_again(self) -> None:
-        """Follow with the marks of the scroll bar now."""
+    def _map_again(self) -> None:
         self.mapping = None
         self._update_map()
 

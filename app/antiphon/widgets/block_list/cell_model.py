@@ -171,9 +171,6 @@ class Branches:
         self._redraw(block for block in changed if block in self._document)
 
 
-TICK_SECONDS: Final = 0.4
-"""Seconds between two pictures of a running tool call."""
-
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
 
@@ -236,7 +233,7 @@ class CellModel:
         """Of everybody else."""
         self.ink = Ink(clock)
         self.in_replay = False
-        """Time passes when `show_moment` is called, and nothing is unread."""
+        """Time passes when `fade` is called, and nothing is unread."""
         self.gutter: GutterWidth = "auto"
         """Width of the gutter beside the cells."""
         self.is_file = False
@@ -521,14 +518,6 @@ class CellModel:
         is_shown = self.ink.is_shown
         self.cursors, self.ink = RemoteCursors(self._clock), Ink(self._clock)
         self.ink.is_shown = is_shown
-
-    def show_moment(self) -> None:
-        """Draw cells as the clock has it now."""
-        self.fade()
-        ticks = int(self._clock.monotonic() / TICK_SECONDS)
-        if ticks != self._ticks:
-            self._ticks = ticks
-            self._redraw(filter(self.is_call_running, self.views), streamed=True)
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK

@@ -9,7 +9,7 @@ from typing import Final
 from textual.timer import Timer
 from textual.widget import Widget
 
-from antiphon.widgets.block_list.cell_model import TICK_SECONDS, CellModel
+from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_presenter import FrameBuffer
 
 EARLY: Final = 0.002
@@ -69,6 +69,10 @@ class FrameScheduler:
             self._later(early, self._draw_if_due)
 
 
+_TICK: Final = 0.4
+"""Seconds between two pictures of a running tool call."""
+
+
 class CellTimers:
     """Has cells drawn again while something in them changes with time."""
 
@@ -89,7 +93,7 @@ class CellTimers:
         if self._fading is None and seconds is not None:
             self._fading = self._widget.set_timer(seconds, self._fade)
         if self._ticking is None and any(map(self._source.is_call_running, self._rows.cells)):
-            self._ticking = self._widget.set_timer(TICK_SECONDS, self._tick)
+            self._ticking = self._widget.set_timer(_TICK, self._tick)
 
     def _fade(self) -> None:
         self._fading = None
