@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from antiphon.replay.replay import Replay, ReplayState
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.replay import CreatedBlock, ReplayChange, SplicedText
@@ -77,6 +78,9 @@ def recording_of(replay: Replay) -> str:
                 sent = (header.kind, header.role, header.status)
                 if is_run or sent == (BlockKind.TEXT, Role.USER, Status.DONE):
                     person = parts.setdefault(None, _Part({"person": True}, 0))
-                    person.send(at, f"!{text}" if is_run else text)
+                    # Typed, what begins so would be a command.
+                    is_like_command = text.startswith(("!", "/"))
+                    lead = "!" if is_run else " " * is_like_command
+                    person.send(at, sanitize(f"{lead}{text}"))
     lines = (one for part in parts.values() if len(part.lines) > 1 for one in part.lines)
     return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in lines)

@@ -9,7 +9,8 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
-_WAIT_SECONDS = 600
+_WAIT_SECONDS = 20
+"""The kernel notices that a host has gone when it has answered this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -39,8 +40,9 @@ from antiphon_kernel.types.block_metadata import (
 )
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Activity, BlockKind
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import read_json
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.replay import (
     ChangedHeader,
@@ -59,6 +61,8 @@ from antiphon_kernel.types.replay import (
 _OPS_READ: Final = 200
 _REDACTED: Final = "█"
 _REGEX_SECONDS: Final = 60.0
+_OVER_LINES: Final = re.compile(r"\\n|\(\?[a-zA-Z]*s[a-zA-Z]*[:)]")
+"""Parts of patterns that are meant for several lines."""
 
 _METADATA: Final = (AGENT_CALL, CHOICES, CUT_OUT, DRIFT, FILE_REFERENCE)
 """Keys of metadata that are told: those that a screen shows."""
@@ -217,6 +221,10 @@ class _Redaction:
     def __init__(self, patterns: Sequence[str], limits: Limits) -> None:
         seconds = {"seconds": _REGEX_SECONDS, "line_seconds": limits.regex_line_seconds}
         with AntiphonError.with_details(field="redact"):
+            for one in patterns:
+                if _OVER_LINES.search(one):
+                    what = f"{quote(one)} looks for more than a line, and would hide nothing"
+                    raise invalid_params(f"{what}: give a pattern for each line.")
             self._queries = [RegexQuery(one, **seconds) for one in patterns]
         self._texts = defaultdict[str, str](str)
         self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))

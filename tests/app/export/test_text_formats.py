@@ -116,6 +116,14 @@ async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace
     assert [one["at_ms"] for one in events[:2]] == [3_010 - 12 * 90 - 400, 400]
 
 
+def test_recording_types_messages_as_messages_whatever_is_in_them() -> None:
+    run = Run()
+    for number, text in enumerate(("!ls", "/new x", "a\x1b\x11")):
+        run.create(9_000, "amy", str(number), "text", text, status="done")
+    typed = [one.get("text") for one in person_events(recording_of(run.replay()))]
+    assert typed[::2] == [" !ls", " /new x", "a␛␑"]
+
+
 class Elements(HTMLParser):
     """Elements of a page with their attributes, and its texts by the author who is marked."""
 

@@ -205,7 +205,13 @@ async def test_what_is_redacted_is_in_no_line_from_its_first_character_on(
 
 @pytest.mark.parametrize(
     ("pattern", "code"),
-    [("(", "invalid_regex"), ("", "invalid_params"), ("(a|a)*$", "regex_timeout")],
+    [
+        ("(", "invalid_regex"),
+        ("", "invalid_params"),
+        ("(?s)a.*b", "invalid_params"),
+        (r"a\nb", "invalid_params"),
+        ("(a|a)*$", "regex_timeout"),
+    ],
 )
 async def test_pattern_that_cannot_be_used_is_named(
     kernel: Kernel, make: Make, pattern: str, code: str
