@@ -178,6 +178,7 @@ async def test_message_that_names_a_missing_or_too_large_file_comes_back_with_th
 
 async def test_tab_behind_an_at_sign_completes_names_and_files(here: World, there: Opened) -> None:
     notes(here)
+    await until(lambda: "aria" in there.screen.models.here.names, "the names")
     await there.type("@am")
     await there.press("tab")
     assert there.message == "@amy"
