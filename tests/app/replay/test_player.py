@@ -101,5 +101,5 @@ def test_presence_is_as_recorded_and_moves_with_the_text() -> None:
 
 
 def test_version_before_the_first_change_is_one_that_can_be_forked() -> None:
-    player = Player(Replay.read(written(HEADER, *PEOPLE), max_pause=None))
+    player = Player(Replay.read(written(HEADER, *PEOPLE)))
     assert player.version == 1
