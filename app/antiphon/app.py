@@ -36,7 +36,6 @@ from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.conversation_screen import ConversationScreen, page_under
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.modals import rejected_location
-from antiphon.screens.replay_frame import ReplayFrame
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.settings import SETTINGS_FILE, FileProblem, SettingsStore
@@ -161,7 +160,12 @@ class AntiphonApp(App[None]):
     def _new_screen(self, page: ShownContext) -> ConversationScreen:
         keymap = KeyMap(self.settings.keys)
         clock = page.session.player or self._clock
-        frame = (ConversationFrame if page.session.player is None else ReplayFrame)(
+        make: type[ConversationFrame] = ConversationFrame
+        if page.session.player is not None:
+            from antiphon.screens.replay_frame import ReplayFrame
+
+            make = ReplayFrame
+        frame = make(
             page.session,
             page.draft,
             self._hints,

@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from antiphon.replay.replay import Replay
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.constants import DATA_FOLDER
+
+if TYPE_CHECKING:
+    from antiphon.replay.replay import Replay
 
 DEMO = "demo"
 

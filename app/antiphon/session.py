@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from antiphon.local_user import SHUT_OUT, LocalUser
 from antiphon.locations import project_of_data, state_folder
 from antiphon.options import AppOptions
-from antiphon.replay.player import Player
 from antiphon_kernel.client.discovery import project_of
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import (
@@ -33,6 +32,9 @@ from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
+
+if TYPE_CHECKING:
+    from antiphon.replay.player import Player
 
 START_POLL: Final = 0.01
 """Seconds between two looks whether the kernel has come up."""

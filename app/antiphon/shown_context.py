@@ -17,7 +17,6 @@ from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import ProjectFiles, ShownFile
-from antiphon.replay_session import ReplaySession
 from antiphon.screens.conversation_screen import (
     ConversationScreen,
     ScreenState,
@@ -132,7 +131,12 @@ class ShownContext:
         self._app.run_worker(work, name=name, group=group)
 
     def _new_session(self, options: AppOptions) -> Session:
-        session = Session(options) if options.replay is None else ReplaySession(options)
+        if options.replay is None:
+            session = Session(options)
+        else:
+            from antiphon.replay_session import ReplaySession
+
+            session = ReplaySession(options)
         session.replica.document_replaced.listen(self._document_replaced)
         session.changed.listen(self._standing_changed)
         return session
