@@ -52,6 +52,7 @@ async def ask(here: World, there: Opened) -> None:
 
 async def decide(there: Opened, clock: ManualClock, key: str) -> None:
     """Press a key when the question has been there for long enough to be read."""
+    await there.pilot.pause()
     clock.ms += round(1_000 * READ_SECONDS)
     await there.press(key)
 
