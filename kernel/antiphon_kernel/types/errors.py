@@ -38,6 +38,7 @@ class ErrorCode(StrEnum):
     EPOCH_MISMATCH = "epoch_mismatch"
     GAP = "gap"
     NO_KERNEL = "no_kernel"
+    NOT_OWNER = "not_owner"
     UNTRUSTED_FOLDER = "untrusted_folder"
     STORAGE_FAILED = "storage_failed"
 
@@ -73,6 +74,15 @@ class AntiphonError(Exception):
         """The error as every endpoint sends it: `{code, message, ...details}`, without nulls."""
         details = {name: value for name, value in self.details.items() if value is not None}
         return {"code": str(self.code), "message": self.message, **details}
+
+
+class NotOwnerError(AntiphonError):
+    """Another kernel on the same database has the context."""
+
+    def __init__(self, message: str, address: str | None = None) -> None:
+        """`address`: URL at which other kernels reach the one that has it, if one does."""
+        super().__init__(ErrorCode.NOT_OWNER, message)
+        self.address = address
 
 
 def invalid_params(message: str, **details: Any) -> AntiphonError:

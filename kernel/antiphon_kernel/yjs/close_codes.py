@@ -32,6 +32,8 @@ class CloseCode(IntEnum):
     TOO_MANY_WRONG_TOKENS = 4429
     ROLE_CHANGED = 4500
     """The client's principal has another role now: it may come again at once."""
+    MOVED = 4501
+    """Another kernel has the context from now on: the client may come again at once."""
 
 
 def is_final(code: int) -> bool:

@@ -209,6 +209,10 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "No kernel answers, or it went away before it answered: the call may have taken effect.",
         {"data": "the kernel's data folder"},
     ),
+    ErrorCode.NOT_OWNER: Meaning(
+        "Another kernel on the same database has the context, and could not be asked, or took it"
+        " while this one was cut off. Nothing of the call was acknowledged: call again."
+    ),
     ErrorCode.UNTRUSTED_FOLDER: Meaning(
         "The command line leaves a data folder alone that this user has not founded on this"
         " machine, or that others may write in. No tool fails with it.",
