@@ -245,8 +245,12 @@ async def served_kernel(
 class CuttableProxy:
     """A TCP relay in front of a kernel whose connections can be broken off or stopped."""
 
-    def __init__(self, port: int, delay: float = 0) -> None:
-        """`delay` is how many seconds everything takes each way."""
+    def __init__(self, port: int | Callable[[], int], delay: float = 0) -> None:
+        """
+        Args:
+            port: of the kernel, or what chooses it anew for each connection.
+            delay: seconds that everything takes each way.
+        """
         self._target = port
         self._delay = delay
         self._writers: set[asyncio.StreamWriter] = set()
@@ -255,8 +259,9 @@ class CuttableProxy:
         self.port: int
         self.bytes = 0
         """Bytes relayed, both ways."""
-        self._flows = asyncio.Event()
-        self._flows.set()
+        self._flows = {True: asyncio.Event(), False: asyncio.Event()}
+        """Whether what comes from clients, and what goes to them, is relayed."""
+        self.go_on()
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -265,13 +270,16 @@ class CuttableProxy:
     def turn_to(self, port: int) -> None:
         self._target = port
 
-    def stop(self) -> None:
-        """Relay nothing until `go_on`, with every connection open."""
-        self._flows.clear()
+    def stop(self, *, from_clients: bool = True, to_clients: bool = True) -> None:
+        """Relay nothing in these directions until `go_on`, with every connection open."""
+        for way, is_stopped in ((True, from_clients), (False, to_clients)):
+            if is_stopped:
+                self._flows[way].clear()
 
     def go_on(self) -> None:
         """Relay again, what has come meanwhile first."""
-        self._flows.set()
+        for flow in self._flows.values():
+            flow.set()
 
     def cut(self) -> None:
         """Break off every connection, both ways, without a word."""
@@ -285,17 +293,28 @@ class CuttableProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        for source, sink in ((reader, far_writer), (far_reader, writer)):
-            task = asyncio.create_task(self._relay(source, sink))
+        port = self._target if isinstance(self._target, int) else self._target()
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            writer.transport.abort()
+            return
+        flows = self._flows
+        for source, sink, flow in (
+            (reader, far_writer, flows[True]),
+            (far_reader, writer, flows[False]),
+        ):
+            task = asyncio.create_task(self._relay(source, sink, flow))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._writers |= {writer, far_writer}
 
-    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _relay(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, flow: asyncio.Event
+    ) -> None:
         try:
             while data := await source.read(65536):
-                await self._flows.wait()
+                await flow.wait()
                 self.bytes += len(data)
                 if self._delay:
                     asyncio.get_running_loop().call_later(self._delay, sink.write, data)

@@ -56,9 +56,19 @@ async def stock_client(
     as_name: str | None = None,
 ) -> AsyncIterator[StockClient]:
     url = f"ws://127.0.0.1:{port or served.doors.port}/sync"
+    token = served.doors.token
+    async with stock_client_at(modules, url, token, "default", block, as_name) as client:
+        yield client
+
+
+@asynccontextmanager
+async def stock_client_at(
+    modules: Path, url: str, token: str, context: str, block: str, as_name: str | None = None
+) -> AsyncIterator[StockClient]:
+    """Start a client of one context that looks at one block of it."""
     process = await asyncio.create_subprocess_exec(
         "node",
-        *(str(SCRIPT), str(modules), url, "default", served.doors.token, block, as_name or ""),
+        *(str(SCRIPT), str(modules), url, context, token, block, as_name or ""),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

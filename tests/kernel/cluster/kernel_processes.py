@@ -1,0 +1,157 @@
+"""Several kernel processes on one Postgres, with links between them that can be cut."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from antiphon_kernel.client.address import KernelAddress, read_address
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.served import CuttableProxy
+
+
+@dataclass(eq=False)
+class KernelProcess:
+    """One kernel of a cluster, started anew on the same data folder after each end."""
+
+    data: Path
+    project: Path
+    store: str
+    """URL of the database through `to_database`."""
+    port: int
+    """Port at which other kernels and clients reach it."""
+    to_database: CuttableProxy
+    from_peers: CuttableProxy
+    state: Path
+    process: asyncio.subprocess.Process | None = None
+    is_stopped: bool = False
+    """Whether it has got SIGSTOP."""
+    starts: int = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether clients are sent to it."""
+        return self.process is not None and self.process.returncode is None and not self.is_stopped
+
+    def locate(self) -> KernelAddress:
+        """Return its address, as its owner's clients find it."""
+        return read_address(self.data)
+
+    async def start(self) -> None:
+        """Start it, and wait until it answers."""
+        environment = os.environ | {
+            "XDG_STATE_HOME": str(self.state),
+            "XDG_CONFIG_HOME": str(self.state),
+            "ANTIPHON_STORE": self.store,
+        }
+        command = [sys.executable, "-m", "antiphon_kernel", "serve", "--json", "--idle", "0"]
+        command += ["--data", str(self.data), "--project", str(self.project)]
+        command += ["--listen", f"127.0.0.1:{self.port}"]
+        command += ["--address", f"127.0.0.1:{self.from_peers.port}"]
+        self.starts += 1
+        with (self.data.parent / f"{self.data.name}-{self.starts}.err").open("wb") as errors:
+            self.process = await asyncio.create_subprocess_exec(
+                *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=errors
+            )
+        assert self.process.stdout is not None
+        line = await self.process.stdout.readline()
+        assert line, f"a kernel did not start: {Path(errors.name).read_text()}"
+        json.loads(line)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process."""
+        assert self.process is not None
+        self.is_stopped = number is signal.SIGSTOP
+        self.process.send_signal(number)
+
+    async def kill(self) -> None:
+        """Kill it, and wait until it is gone."""
+        assert self.process is not None
+        self.process.kill()
+        await self.process.wait()
+
+    async def end(self) -> None:
+        """Let it end in order."""
+        assert self.process is not None
+        self.process.terminate()
+        await self.process.wait()
+
+
+@dataclass(eq=False)
+class KernelCluster:
+    """Kernels, and the way that clients take to one of them."""
+
+    kernels: list[KernelProcess]
+    choose: random.Random
+    token: str = ""
+    """Token of an invitation, which every kernel takes."""
+    balancer: CuttableProxy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.balancer = CuttableProxy(self._port)
+
+    def _port(self) -> int:
+        up = [one.port for one in self.kernels if one.is_up]
+        return self.choose.choice(up) if up else 1
+
+    def locate(self) -> KernelAddress:
+        """Return the address of any kernel that is up, as its owner's clients find it."""
+        for one in self.choose.sample(self.kernels, len(self.kernels)):
+            if one.is_up:
+                with contextlib.suppress(AntiphonError):
+                    return one.locate()
+        raise AntiphonError(ErrorCode.NO_KERNEL, "No kernel of the cluster is up.")
+
+
+@contextlib.asynccontextmanager
+async def kernel_cluster(
+    folder: Path, store: str, count: int, choose: random.Random
+) -> AsyncIterator[KernelCluster]:
+    """Start kernels on a database that listens on a port of this machine."""
+    parts = urlsplit(store)
+    assert parts.port is not None
+    project = folder / "project"
+    project.mkdir()
+    kernels = []
+    for number in range(count):
+        port = _free_port()
+        to_database, from_peers = CuttableProxy(parts.port), CuttableProxy(port)
+        await to_database.start()
+        await from_peers.start()
+        url = parts._replace(
+            netloc=parts.netloc.rpartition(":")[0] + f":{to_database.port}"
+        ).geturl()
+        data = folder / f"kernel{number}"
+        kernels.append(
+            KernelProcess(data, project, url, port, to_database, from_peers, folder / "state")
+        )
+    cluster = KernelCluster(kernels, choose)
+    await cluster.balancer.start()
+    try:
+        for one in kernels:
+            await one.start()
+        yield cluster
+    finally:
+        for one in kernels:
+            if one.process is not None and one.process.returncode is None:
+                one.process.send_signal(signal.SIGCONT)
+                await one.kill()
+            await one.to_database.close()
+            await one.from_peers.close()
+        await cluster.balancer.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
