@@ -25,7 +25,6 @@ from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
     KernelTarget,
-    is_typed,
     kernel_options,
     own_kernel,
     print_result,
