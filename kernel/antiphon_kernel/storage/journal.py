@@ -230,6 +230,15 @@ class Journal(JournalReader):
         self._wake.set()
         return future
 
+    def refuse_waiting(self, context: ContextRow, error: AntiphonError) -> None:
+        """Let what waits to be written of a context fail, until the context is loaded again.
+
+        What is being written already may succeed.
+        """
+        number = context.number
+        self._generations[number] = self._generations.get(number, 0) + 1
+        self._failures[number] = error
+
     def refuse_if_broken(self) -> None:
         """Raises AntiphonError storage_failed if nothing can be committed any more."""
         if self._broken is not None:
