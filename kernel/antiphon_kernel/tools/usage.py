@@ -115,6 +115,7 @@ async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResu
     """
     kernel = call.kernel
     context = kernel.contexts.find(params.context) if params.context is not None else None
+    await kernel.members.read_again()
     whose = kernel.members.find(params.principal).id if params.principal is not None else None
     found = [
         one
