@@ -427,7 +427,7 @@ class Kernel:
         context = await self.context(in_context)
         if reference in context.document:
             return context, reference
-        author = self.members.find(by, missing=ErrorCode.BLOCK_NOT_FOUND)
+        author = await self.members.look_up(by, missing=ErrorCode.BLOCK_NOT_FOUND)
         block = str(BlockId(context.id, author.id, seq))
         if block not in context.document:
             raise AntiphonError(

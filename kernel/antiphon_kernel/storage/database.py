@@ -82,6 +82,9 @@ class _DatabaseConnection(aiosqlite.Connection):
 class Database:
     """One open file; one transaction at a time."""
 
+    is_shared: Final = False
+    """Whether other kernels write too."""
+
     def __init__(
         self,
         path: Path,
@@ -183,6 +186,14 @@ class Database:
                 await self._connection.use(execute, statements, files)
             except (sqlite3.Error, StorageLostError) as error:
                 raise await self._failure_of(error) from error
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """Do something that no other kernel does at the same time, by its name.
+
+        What takes longer than seconds may no longer be alone: constraints of the tables must hold.
+        """
+        yield
 
     async def check_files(self) -> None:
         """See that what is written still reaches the files at their paths.

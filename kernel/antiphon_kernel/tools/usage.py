@@ -117,6 +117,7 @@ async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResu
     context = None
     if params.context is not None:
         context = await kernel.contexts.look_up(params.context)
+    await kernel.members.read_again()
     whose = kernel.members.find(params.principal).id if params.principal is not None else None
     found = [
         one
