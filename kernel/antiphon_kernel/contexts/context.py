@@ -508,6 +508,7 @@ class Context:
         if self._later is not None:
             self._later.append((row.seq, update))
         on_disk = self._journal.commit(row)
+        stop_forwarding()
         versions = {block.id: block.version for block in row.blocks}
         changes = tuple(self._changes)
         self._changes.clear()

@@ -57,7 +57,7 @@ _data = data_option(required=True)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
-class _HostAndPort(click.ParamType):
+class _HostAndPort(click.ParamType[tuple[str, int]]):
     """A host and a port, `HOST:PORT` with an IPv6 address in brackets."""
 
     name = "address"
