@@ -31,7 +31,9 @@ class NewsKind(StrEnum):
     MEMBERS = "members"
     """Members, invitations and permissions of tools."""
     OWNERS = "owners"
-    """Trees have been given up, or an owner wants others to look."""
+    """Which kernel has which contexts."""
+    SEARCH = "search"
+    """The search index: somebody looks for what owners have not indexed yet."""
 
 
 class NewsDatabase(Protocol):
@@ -58,10 +60,12 @@ class ClusterNews:
         self.contexts_changed = Signal[()]()
         self.members_changed = Signal[()]()
         self.owners_changed = Signal[()]()
+        self.search_wanted = Signal[()]()
         self._signals = {
             NewsKind.CONTEXTS: self.contexts_changed,
             NewsKind.MEMBERS: self.members_changed,
             NewsKind.OWNERS: self.owners_changed,
+            NewsKind.SEARCH: self.search_wanted,
         }
         self._database = database
         self._name = uuid4().hex
@@ -126,7 +130,7 @@ class ClusterNews:
             self._notify_all()
 
     def _notify_all(self) -> None:
-        for signal in self._signals.values():
+        for signal in (self.contexts_changed, self.members_changed, self.owners_changed):
             signal.notify()
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:

@@ -13,13 +13,16 @@ from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.cluster.routing import is_forwarding
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
+from antiphon_kernel.types.errors import (
+    AntiphonError,
+    ErrorCode,
+    NotOwnerError,
+    context_has_moved,
+)
 from antiphon_kernel.types.signal import Signal
 
-LEASE_SECONDS: Final = 5.0
-"""How long a kernel that says nothing keeps what it has."""
-
-_RENEW_SECONDS: Final = 1.0
+_RENEWALS: Final = 5
+"""How often a lease is renewed in the time that it lasts."""
 
 _ATTEMPTS: Final = 5
 """How often a tree is asked for whose owner gives it up meanwhile."""
@@ -27,10 +30,12 @@ _ATTEMPTS: Final = 5
 _log = logging.getLogger(__name__)
 
 # A lease that has run out is never renewed: whoever has seen that takes, at any later time.
-_LEASE: Final = f"clock_timestamp() + interval '{LEASE_SECONDS} seconds'"
+_LEASE: Final = "clock_timestamp() + make_interval(secs => ?)"
 _REGISTER: Final = (
-    "WITH ended AS (UPDATE kernels SET lease_until = clock_timestamp() WHERE number = ?)"
-    f" INSERT INTO kernels (address, lease_until) VALUES (?, {_LEASE}) RETURNING number"
+    "WITH ended AS (UPDATE kernels SET lease_until = clock_timestamp() WHERE number = ?),"
+    " gone AS (DELETE FROM kernels k WHERE lease_until < clock_timestamp() AND number <> ?"
+    " AND NOT EXISTS (SELECT FROM owners o WHERE o.kernel = k.number))"
+    f" INSERT INTO kernels (address, lease_until) SELECT CAST(? AS text), {_LEASE} RETURNING number"
 )
 _RENEW: Final = (
     f"UPDATE kernels SET lease_until = {_LEASE}"
@@ -39,7 +44,7 @@ _RENEW: Final = (
 _LIVE: Final = "SELECT number FROM kernels WHERE lease_until > clock_timestamp()"
 _TAKE: Final = (
     "INSERT INTO owners AS o (context, kernel, epoch)"
-    f" SELECT ?, number, 1 FROM ({_LIVE} AND number = ?) AS own"
+    f" SELECT CAST(? AS bigint), number, 1 FROM ({_LIVE} AND number = ?) AS own"
     " ON CONFLICT (context) DO UPDATE SET kernel = excluded.kernel, epoch = o.epoch + 1"
     f" WHERE o.kernel IS NULL OR o.kernel = excluded.kernel OR o.kernel NOT IN ({_LIVE})"
     " RETURNING epoch"
@@ -54,10 +59,8 @@ _RELEASE: Final = (
     " WHERE o.context = given.context AND o.epoch = given.epoch AND kernel = ? RETURNING o.context"
 )
 _LEFT: Final = f"SELECT context FROM owners WHERE kernel NOT IN ({_LIVE}) ORDER BY context"
-_END: Final = (
-    "WITH given AS (UPDATE owners SET kernel = NULL WHERE kernel = ?)"
-    " UPDATE kernels SET lease_until = clock_timestamp() WHERE number = ? RETURNING number"
-)
+_END: Final = "DELETE FROM kernels WHERE number = ? RETURNING number"
+"""What the kernel had is nobody's then."""
 
 
 class LeaseDatabase(Protocol):
@@ -73,16 +76,20 @@ class Ownership:
     Belongs to one event loop. What speaks to the database raises AntiphonError storage_failed.
     """
 
-    def __init__(self, database: LeaseDatabase, address: str) -> None:
-        """`address`: the URL at which other kernels reach this one."""
-        self.address = address
+    def __init__(self, database: LeaseDatabase, lease_seconds: float) -> None:
+        """`lease_seconds`: how long a kernel that says nothing keeps what it has."""
+        self.address = ""
+        """The URL at which other kernels reach this one; empty as long as they do not."""
         self.lost = Signal[int]()
         """Each root that this kernel has no more, without having given it up."""
         self.ask_owner: Callable[[str, int], Awaitable[None]] | None = None
         """Asks the kernel at an address to hand a tree over; raises AntiphonError if it refuses."""
+        self.read_again: Callable[[], Awaitable[None]] | None = None
+        """Reads what others may have changed before a tree is had."""
         self.kernel = 0
         """The number of this kernel, another one after each lease that has run out."""
         self._database = database
+        self._lease_seconds = lease_seconds
         self._ends = 0.0
         """When the lease ends, by the clock of the event loop."""
         self._epochs = dict[int, int]()
@@ -91,9 +98,9 @@ class Ownership:
         self._end_timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def open(cls, database: LeaseDatabase, address: str) -> Ownership:
+    async def open(cls, database: LeaseDatabase, lease_seconds: float) -> Ownership:
         """Begin a lease, and keep it up."""
-        ownership = cls(database, address)
+        ownership = cls(database, lease_seconds)
         await ownership._register()
         ownership._renewing = asyncio.create_task(ownership._renew_forever(), name="lease")
         return ownership
@@ -106,7 +113,13 @@ class Ownership:
         if self._end_timer is not None:
             self._end_timer.cancel()
         self._epochs.clear()
-        await self._database.select(_END, (self.kernel, self.kernel))
+        await self._database.select(_END, (self.kernel,))
+
+    async def listen_at(self, address: str) -> None:
+        """Let other kernels know the URL at which they reach this one."""
+        self.address = address
+        sql = "UPDATE kernels SET address = ? WHERE number = ? RETURNING number"
+        await self._database.select(sql, (address, self.kernel))
 
     # The lease
 
@@ -117,7 +130,7 @@ class Ownership:
 
     async def _renew_forever(self) -> None:
         while True:
-            await asyncio.sleep(_RENEW_SECONDS)
+            await asyncio.sleep(self._lease_seconds / _RENEWALS)
             try:
                 await self._renew()
             except AntiphonError as error:
@@ -126,7 +139,7 @@ class Ownership:
     async def _renew(self) -> None:
         if self.is_live:
             sent = asyncio.get_running_loop().time()
-            if await self._database.select(_RENEW, (self.kernel,)):
+            if await self._database.select(_RENEW, (self._lease_seconds, self.kernel)):
                 self._extend(sent)
                 return
         self._lose_all()
@@ -134,14 +147,16 @@ class Ownership:
 
     async def _register(self) -> None:
         sent = asyncio.get_running_loop().time()
-        rows = await self._database.select(_REGISTER, (self.kernel, self.address))
+        rows = await self._database.select(
+            _REGISTER, (self.kernel, self.kernel, self.address, self._lease_seconds)
+        )
         self.kernel = int(rows[0][0])
         self._extend(sent)
 
     def _extend(self, sent: float) -> None:
         if self._end_timer is not None:
             self._end_timer.cancel()
-        self._ends = sent + LEASE_SECONDS
+        self._ends = sent + self._lease_seconds
         self._end_timer = asyncio.get_running_loop().call_at(self._ends, self._lose_all)
 
     def _lose_all(self) -> None:
@@ -158,6 +173,10 @@ class Ownership:
 
     # Trees
 
+    def roots(self) -> set[int]:
+        """Return the trees that this kernel has."""
+        return set(self._epochs) if self.is_live else set()
+
     def owns(self, root: int) -> bool:
         """Return whether this kernel has a tree."""
         return root in self._epochs and self.is_live
@@ -169,7 +188,7 @@ class Ownership:
             NotOwnerError: if it has it not.
         """
         if not self.owns(root):
-            raise NotOwnerError("This kernel has given the context up: call once more.")
+            raise context_has_moved()
         return self._epochs[root]
 
     async def acquire(self, root: int) -> None:
@@ -189,8 +208,8 @@ class Ownership:
                 if not rows:
                     continue  # given up since
                 address = str(rows[0][0])
-                if is_forwarding() or self.ask_owner is None:
-                    raise NotOwnerError(f"The kernel at {address} has the context.", address)
+                if is_forwarding() or self.ask_owner is None or not address:
+                    raise NotOwnerError("Another kernel has the context.", address or None)
                 await self.ask_owner(address, root)
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
@@ -201,6 +220,8 @@ class Ownership:
     async def _take(self, root: int) -> bool:
         kernel = self.kernel
         rows = await self._database.select(_TAKE, (root, kernel))
+        if rows and self.read_again is not None:
+            await self.read_again()
         if not rows or kernel != self.kernel or not self.is_live:
             return False
         self._epochs[root] = int(rows[0][0])

@@ -589,14 +589,14 @@ class Context:
         error = future.exception()
         if error is not None:
             assert isinstance(error, AntiphonError)
-            self._stop(error)
+            self.stop(error)
             return
         self.blocks.persisted.update(versions)
         for broadcast in broadcasts:
             self.committed.notify(broadcast)
 
-    def _stop(self, error: AntiphonError) -> None:
-        """Take nothing more: the document is not what is on disk."""
+    def stop(self, error: AntiphonError) -> None:
+        """Take nothing more: the document is not what is on disk, or will not be."""
         if self._failure is None:
             self._failure = error
             self.failed.notify(error)
@@ -610,7 +610,7 @@ class Context:
         try:
             yield
         except BaseException:
-            self._stop(
+            self.stop(
                 AntiphonError(
                     ErrorCode.STORAGE_FAILED,
                     f"A change of context {self.row.label} failed half-way, so the context is read"

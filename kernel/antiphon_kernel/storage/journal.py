@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -116,6 +117,10 @@ class Journal(JournalReader):
                 await asyncio.wait([task])
         await self._database.close()
 
+    def alone(self, what: str) -> AbstractAsyncContextManager[None]:
+        """Do something that no other kernel does at the same time; see `Database.alone`."""
+        return self._database.alone(what)
+
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
     async def set_setting(self, key: str, value: str) -> None:
@@ -223,6 +228,15 @@ class Journal(JournalReader):
         self._idle.clear()
         self._wake.set()
         return future
+
+    def refuse_waiting(self, context: ContextRow, error: AntiphonError) -> None:
+        """Let what waits to be written of a context fail, until the context is loaded again.
+
+        What is being written already may succeed.
+        """
+        number = context.number
+        self._generations[number] = self._generations.get(number, 0) + 1
+        self._failures[number] = error
 
     def refuse_if_broken(self) -> None:
         """Raises AntiphonError storage_failed if nothing can be committed any more."""

@@ -14,7 +14,7 @@ from antiphon_kernel.server.rate_limits import BatchPause, RateLimiter
 from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.storage import CorruptContextError, Cut
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
@@ -45,14 +45,17 @@ class CloseFrame:
         return cls(code, reason, encode_frame(PermissionDenied(reason)))
 
     @classmethod
-    def of_failed_storage(cls, error: AntiphonError) -> CloseFrame:
-        """Return the end for a client that needs what cannot be read or written.
+    def of_failure(cls, error: AntiphonError) -> CloseFrame:
+        """Return the end for a client that needs what cannot be read or written, at least here.
 
         Who needs what is damaged gets the answer of a context that is not open, and would come
         again and again otherwise.
         """
-        is_damaged = isinstance(error, CorruptContextError)
-        code = CloseCode.NOT_FOUND if is_damaged else CloseCode.RESTART
+        code = CloseCode.RESTART
+        if isinstance(error, CorruptContextError):
+            code = CloseCode.NOT_FOUND
+        elif isinstance(error, NotOwnerError):
+            code = CloseCode.MOVED
         return cls.with_whole_reason(code, error.message)
 
 
