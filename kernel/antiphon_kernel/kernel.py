@@ -176,26 +176,28 @@ class Kernel:
         async with AsyncExitStack() as stack:
             journal = await Journal.open(store or data / JOURNAL_FILE, spare)
             stack.push_async_callback(journal.close)
-            members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
-            stack.push_async_callback(members.close)
-            journal.depend_on(members.auth.database)
-            cluster = (
-                await Cluster.open(store, limits.kernel_lease_seconds)
-                if store is not None
-                else None
-            )
-            if cluster is not None:
-                stack.push_async_callback(cluster.close)
-            kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
-            await kernel._start(owner)
+            async with journal.alone("founding"):
+                members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
+                stack.push_async_callback(members.close)
+                journal.depend_on(members.auth.database)
+                cluster = (
+                    await Cluster.open(store, limits.kernel_lease_seconds)
+                    if store is not None
+                    else None
+                )
+                if cluster is not None:
+                    stack.push_async_callback(cluster.close)
+                kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
+                await kernel._start(owner)
             stack.pop_all()  # from here on `Kernel.close` does it
         return kernel
 
     def _join(self, cluster: Cluster) -> None:
         ownership, news = cluster.ownership, cluster.news
         ownership.read_again = self._read_again
-        # Nobody's rights are part of a commit's conditions yet.
-        self.journal.fence = CommitFence(ownership, self.contexts.root, lambda _: None)
+        self.journal.fence = CommitFence(ownership, self.contexts.root, self.contexts.guard)
+        self.members.auth.changed.listen(partial(news.announce, NewsKind.MEMBERS))
+        news.follow(news.members_changed, self._read_access)
         self.contexts.is_shared = True
         self.contexts.stated.listen(self._announce_contexts)
         self.drifts.known.listen(partial(news.announce, NewsKind.CONTEXTS))
@@ -213,8 +215,15 @@ class Kernel:
                 self.cluster.ownership.know_new(row.number)
         self.cluster.news.announce(NewsKind.CONTEXTS)
 
+    async def _read_access(self) -> None:
+        """Read what other kernels may have changed of members, permissions and the label."""
+        await self.members.read_again()
+        await self.tool_permissions.read_again(lambda one: one in self.open_contexts.ids())
+        self.label = (await self.journal.settings("label")).get("label") or self.label
+
     async def _read_again(self) -> None:
-        """Read what other kernels may have changed of contexts, drifts and files."""
+        """Read what other kernels may have changed."""
+        await self._read_access()
         await self.contexts.load()
         await self.drifts.load(self.contexts.has_number)
         await self.files.read_rows()
@@ -290,6 +299,7 @@ class Kernel:
         """Give the kernel another label; stored when this returns."""
         await self.journal.set_setting("label", label)
         self.label = label
+        self.members.auth.changed.notify()
 
     def open_session(
         self,
@@ -478,6 +488,8 @@ class Kernel:
         if self._closed:
             raise kernel_is_closing()
         found = self.registry[tool]
+        if found.needs is Permission.OWN:
+            await self.members.read_again()
         call = self.start_call(actor, found)
         with UseScope():
             result = await found.handler(call, found.parse(params or {}))

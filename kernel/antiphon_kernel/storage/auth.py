@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-from antiphon_kernel.storage.database import Database, Row
+from antiphon_kernel.storage.database import Row, SqlDatabase, insertion
 from antiphon_kernel.storage.schema import Schema
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -82,7 +83,7 @@ CREATE TABLE decisions (
 );
 """
 
-AUTH_SCHEMA: Final = Schema(5, _SQL)
+AUTH_SCHEMA: Final = Schema(5, _SQL, name="auth")
 
 AUTH_FILE: Final = "auth.db"
 
@@ -228,7 +229,7 @@ _ENDINGS: Final = (
 class AuthStore:
     """The open file. What a method returns is on disk."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self.database = database
         self.changed = Signal[()]()
         """Notified after each change of what other kernels hold too."""
@@ -236,9 +237,9 @@ class AuthStore:
         """Stands at what this kernel has ended."""
 
     @classmethod
-    async def open(cls, path: Path) -> AuthStore:
-        """Open or create the file, readable by this user only."""
-        return cls(await Database.open(path, AUTH_SCHEMA))
+    async def open(cls, place: Path | str) -> AuthStore:
+        """Open or create the file, readable by this user only, or the schema of a store's URL."""
+        return cls(await open_tables(place, AUTH_SCHEMA))
 
     async def records(self, kind: type[Record]) -> list[Record]:
         """Return every record of a kind, oldest first.
@@ -248,7 +249,7 @@ class AuthStore:
         """
         columns = self._columns(kind)
         order = "credential" if kind is Client else "number"
-        sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
+        sql = f"SELECT {_names(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
         rows = await self.database.select(sql)
         return [kind(**_read(kind, dict(zip(columns, row, strict=True)))) for row in rows]
 
@@ -256,7 +257,7 @@ class AuthStore:
         """Store a record; its number, if it has one, is drawn here."""
         columns = [one for one in self._columns(type(record)) if one != "number"]
         number = await self.database.insert(
-            f"INSERT INTO {_TABLES[type(record)]} ({', '.join(columns)})"
+            f"INSERT INTO {_TABLES[type(record)]} ({_names(columns)})"
             f" VALUES ({', '.join('?' * len(columns))})",
             [getattr(record, name) for name in columns],
         )
@@ -279,7 +280,10 @@ class AuthStore:
                     "UPDATE credentials SET uses = uses + 1 WHERE number = ?",
                     [(credential.number,)],
                 ),
-                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
+                (
+                    insertion("clients", 'credential secret "user" first_used'),
+                    rows,
+                ),
             ]
         )
         self.changed.notify()
@@ -351,6 +355,11 @@ def _change(record: User | Credential | ToolPermission, columns: Iterable[str]) 
     stated = ", ".join(f'"{one}" = ?' for one in columns)
     sql = f"UPDATE {_TABLES[type(record)]} SET {stated} WHERE number = ?"
     return sql, (*(getattr(record, name) for name in columns), record.number)
+
+
+def _names(columns: Iterable[str]) -> str:
+    """Return names of columns for a statement; one of them is a word of SQL."""
+    return ", ".join(f'"{one}"' for one in columns)
 
 
 def _read(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
