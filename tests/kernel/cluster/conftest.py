@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage.postgres import PostgresDatabase
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
@@ -20,7 +20,7 @@ from tests.kernel.kernel.calls import Caller
 
 LEASE_SECONDS = 2.0
 
-LIMITS = replace(DEFAULT_LIMITS, kernel_lease_seconds=LEASE_SECONDS, takeover_look_seconds=0.1)
+LIMITS = Limits(kernel_lease_seconds=LEASE_SECONDS, takeover_look_seconds=0.1)
 
 
 @dataclass(frozen=True)
