@@ -240,7 +240,7 @@ async def test_calls_of_one_connection_go_to_the_kernels_that_have_the_contexts(
     with raises(ErrorCode.CONTEXT_NOT_FOUND):
         await calls.call("block.list", {"context": "nowhere"})
     with raises(ErrorCode.LINE_OUT_OF_RANGE):
-        await calls.call("block.read", {"block_id": blocks[0], "range": [5, 9]})
+        await calls.call("block.read", {"block_id": blocks[0], "range": {"start": 5, "end": 9}})
     await calls.close()
 
 
