@@ -167,8 +167,8 @@ class Kernel:
         Args:
             owner: username of the owner, if the kernel is founded now.
             spare: a file to copy the journal to if it is deleted or replaced.
-            store: URL of the database that it shares with other kernels; None if it has files of
-                its own.
+            store: URL of a database in Postgres that has the journal and all of access, instead of
+                files in the folder.
         """
         _make_folder(data)
         clock = clock or SystemClock()
@@ -180,12 +180,9 @@ class Kernel:
                 members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
                 stack.push_async_callback(members.close)
                 journal.depend_on(members.auth.database)
-                cluster = (
-                    await Cluster.open(store, limits.kernel_lease_seconds)
-                    if store is not None
-                    else None
-                )
-                if cluster is not None:
+                cluster = None
+                if store is not None:
+                    cluster = await Cluster.open(store, limits.kernel_lease_seconds)
                     stack.push_async_callback(cluster.close)
                 kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
                 await kernel._start(owner)

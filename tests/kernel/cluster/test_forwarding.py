@@ -278,7 +278,7 @@ async def test_running_block_of_a_forwarded_session_lives_as_long_as_the_session
     pair: Pair,
 ) -> None:
     calls = ToolClient(pair.other.locate, as_name="aria", as_kind="model")
-    new = {"kind": "text", "content": "", "status": "running", "role": "model"}
+    new = {"kind": "text", "content": "", "status": "pending", "role": "model"}
     block = (await calls.call("block.create", new))["block_id"]
     await calls.call("block.append", {"block_id": block, "text": "some"})
     await calls.call("block.append", {"block_id": block, "text": " words"})

@@ -53,20 +53,16 @@ def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def never_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are told nothing."""
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are told nothing, and look by themselves."""
+    monkeypatch.setattr(news, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(news.ClusterNews, "announce", lambda *_: None)
 
 
 @pytest.fixture
-def looks_often(monkeypatch: pytest.MonkeyPatch, never_told: None) -> None:
-    """Kernels are told nothing, and look by themselves."""
-    monkeypatch.setattr(news, "LOOK_SECONDS", 0.05)
-
-
-@pytest.fixture
-def left_alone(only_told: None, never_told: None) -> None:
+def left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels neither are told anything nor look."""
+    monkeypatch.setattr(news.ClusterNews, "start", lambda _: None)
 
 
 def owner_of(kernel: Kernel) -> Actor:
@@ -157,10 +153,10 @@ async def test_session_that_begins_with_the_new_role_goes_on_when_kernels_read_a
     assert kernel.sessions.dismissal(bo) is None
 
 
-async def written(kernel: Kernel, actor: Actor) -> None:
-    context = await kernel.context()
-    await kernel.call(actor, "block.create", {"kind": "text", "content": "hello"})
-    assert context.label == "default"
+async def written(kernel: Kernel, actor: Actor, **params: Any) -> str:
+    """Write a block in the default context of a kernel, which has it; the block."""
+    request = {"kind": "text", "content": "hello", **params}
+    return str((await kernel.call(actor, "block.create", request))["block_id"])
 
 
 async def test_commit_of_demoted_writer_is_refused_where_the_demotion_is_not_known(
@@ -200,9 +196,10 @@ async def test_commit_of_writer_whose_rights_have_grown_is_written(
     await first.principal("aria", PrincipalKind.MODEL)
     aria = first.open_session(first.members["aria"], "turn")
     await second.call(owner_of(second), "kernel.role", {"principal": "aria", "role": "editor"})
+    prompt = await written(first, owner_of(first))
     context = await first.context()
 
-    await written(first, aria)
+    await written(first, aria, parent_id=prompt)
 
     assert (await first.context()) is context
     assert first.members.role_of(aria.principal) is AccessRole.EDITOR
@@ -305,8 +302,8 @@ async def test_commit_of_principal_whom_another_kernel_has_made_is_written(
     open_one: OpenOne, left_alone: None
 ) -> None:
     first, second = await open_one(), await open_one()
-    await first.principal("zoe")
-    await written(second, second.open_session(await second.principal("zoe"), "test"))
+    await second.principal("zoe")
+    await written(first, first.open_session(await first.principal("zoe"), "test"))
 
 
 async def test_person_known_at_another_kernel_is_invited_by_the_founder_only(
