@@ -1,12 +1,13 @@
-"""SQLite: every committed transaction, and what has to be found again without replaying them."""
+"""SQLite or Postgres: every committed transaction, and what is found without replaying them."""
 
 from antiphon_kernel.storage.auth import (
     AUTH_FILE,
-    AUTH_SCHEMA,
     AuthStore,
     Client,
     Credential,
     Decision,
+    Ending,
+    StoredAccess,
     ToolPermission,
     User,
 )
@@ -19,8 +20,8 @@ from antiphon_kernel.storage.backup import (
     open_to_read,
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.database import Database, FenceError, SqlDatabase
+from antiphon_kernel.storage.journal import Fence, Journal
 from antiphon_kernel.storage.journal_reader import (
     BYTES_ONLY,
     CorruptContextError,
@@ -47,7 +48,7 @@ from antiphon_kernel.storage.rows import (
     UndoKey,
     UndoRow,
 )
-from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.storage.schema import AUTH_SCHEMA, READABLE_FORMATS
 from antiphon_kernel.storage.search_table import (
     Candidate,
     Indexed,
