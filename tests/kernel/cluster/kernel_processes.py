@@ -13,11 +13,29 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
+
+import psycopg
 
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.served import CuttableProxy
+
+_ADDRESS_OF_LINK: Final = """
+CREATE FUNCTION journal.address_of_link() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.address <> '' THEN
+        NEW.address = 'http://127.0.0.1:' || coalesce(
+            CASE substring(NEW.address FROM '[0-9]+$')::int LINKS END,
+            substring(NEW.address FROM '[0-9]+$')::int
+        );
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER address_of_link BEFORE INSERT OR UPDATE ON journal.kernels
+    FOR EACH ROW EXECUTE FUNCTION journal.address_of_link();
+"""
 
 
 @dataclass(eq=False)
@@ -32,7 +50,6 @@ class KernelProcess:
     """Port at which other kernels and clients reach it."""
     to_database: CuttableProxy
     from_peers: CuttableProxy
-    state: Path
     process: asyncio.subprocess.Process | None = None
     is_stopped: bool = False
     """Whether it has got SIGSTOP."""
@@ -49,15 +66,10 @@ class KernelProcess:
 
     async def start(self) -> None:
         """Start it, and wait until it answers."""
-        environment = os.environ | {
-            "XDG_STATE_HOME": str(self.state),
-            "XDG_CONFIG_HOME": str(self.state),
-            "ANTIPHON_STORE": self.store,
-        }
+        environment = os.environ | {"ANTIPHON_STORE": self.store}
         command = [sys.executable, "-m", "antiphon_kernel", "serve", "--json", "--idle", "0"]
         command += ["--data", str(self.data), "--project", str(self.project)]
         command += ["--listen", f"127.0.0.1:{self.port}"]
-        command += ["--address", f"127.0.0.1:{self.from_peers.port}"]
         self.starts += 1
         with (self.data.parent / f"{self.data.name}-{self.starts}.err").open("wb") as errors:
             self.process = await asyncio.create_subprocess_exec(
@@ -117,7 +129,10 @@ class KernelCluster:
 async def kernel_cluster(
     folder: Path, store: str, count: int, choose: random.Random
 ) -> AsyncIterator[KernelCluster]:
-    """Start kernels on a database that listens on a port of this machine."""
+    """Start kernels on a database that listens on a port of this machine.
+
+    The database gives out the address of the link to a kernel in place of its own.
+    """
     parts = urlsplit(store)
     assert parts.port is not None
     project = folder / "project"
@@ -132,9 +147,10 @@ async def kernel_cluster(
             netloc=parts.netloc.rpartition(":")[0] + f":{to_database.port}"
         ).geturl()
         data = folder / f"kernel{number}"
-        kernels.append(
-            KernelProcess(data, project, url, port, to_database, from_peers, folder / "state")
-        )
+        kernels.append(KernelProcess(data, project, url, port, to_database, from_peers))
+    links = " ".join(f"WHEN {one.port} THEN {one.from_peers.port}" for one in kernels)
+    async with await psycopg.AsyncConnection.connect(store, autocommit=True) as connection:
+        await connection.execute(_ADDRESS_OF_LINK.replace("LINKS", links).encode())
     cluster = KernelCluster(kernels, choose)
     await cluster.balancer.start()
     try:

@@ -98,7 +98,7 @@ class FaultRun:
             await calls.call("context.create", {"label": label})
             made = await calls.call("block.create", {"context": label, "kind": "file"})
             self.blocks[label] = made["block_id"]
-        invited = await calls.call("member.invite", {"role": "editor"})
+        invited = await calls.call("kernel.invite", {"role": "editor"})
         self.cluster.token = invited["token"]
         await calls.close()
 

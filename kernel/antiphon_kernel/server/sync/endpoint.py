@@ -29,6 +29,9 @@ from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 FAREWELL_SECONDS: Final = 1.0
 
+_TEMPORARY: Final = (ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER)
+"""Codes of errors that are over soon; so are those of a store that others serve."""
+
 
 class SyncEndpoint(WebsocketServer):
     """The ASGI application behind `/sync/{context}`.
@@ -86,7 +89,7 @@ class SyncEndpoint(WebsocketServer):
             code, reason = CloseCode.NOT_FOUND, f"{error.code}: {error.message}"
             if isinstance(error, AuthenticationError):
                 code, reason = error.close_code, error.message
-            elif error.code in (ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER):
+            elif error.code in _TEMPORARY or "store" in error.details:
                 code = CloseCode.TRY_AGAIN_LATER
             await hang_up(send, CloseFrame(code, reason))
 
