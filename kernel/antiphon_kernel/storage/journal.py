@@ -173,8 +173,10 @@ class Journal(JournalReader):
         return (await self.settings(key))[key]
 
     async def add_principal(self, principal: Principal, created: int) -> None:
+        """Store a principal, unless another kernel has done so."""
         number = await self._database.insert(
-            "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",
+            "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET id = excluded.id",  # for its number
             (principal.id, principal.username, principal.kind, created),
         )
         self._principals[principal.id] = number
