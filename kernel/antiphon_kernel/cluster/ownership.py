@@ -113,7 +113,10 @@ class Ownership:
         if self._end_timer is not None:
             self._end_timer.cancel()
         self._epochs.clear()
-        await self._database.select(_END, (self.kernel,))
+        try:
+            await self._database.select(_END, (self.kernel,))
+        except AntiphonError as error:
+            _log.warning("what this kernel has is free when its lease has run out: %s", error)
 
     async def listen_at(self, address: str) -> None:
         """Let other kernels know the URL at which they reach this one."""

@@ -21,6 +21,7 @@ from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.signal import Signal
 
 Row = tuple[object, ...]
@@ -44,6 +45,18 @@ class FenceError(AntiphonError):
             " Nothing was acknowledged: call again.",
         )
         self.contexts, self.principals = frozenset(contexts), frozenset(principals)
+
+
+class TakenError(AntiphonError):
+    """A transaction that gives a name which another kernel gave; nothing of it has happened."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            ErrorCode.INVALID_PARAMS,
+            f"Another kernel has just given the name {quote(name)}: give another one.",
+            found=truncate(name),
+        )
+        self.name = name
 
 
 class SqlDatabase(Protocol):

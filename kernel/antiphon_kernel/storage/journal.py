@@ -21,7 +21,14 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import FenceError, Row, SqlDatabase, Statement, upsert
+from antiphon_kernel.storage.database import (
+    FenceError,
+    Row,
+    SqlDatabase,
+    Statement,
+    TakenError,
+    upsert,
+)
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -377,6 +384,10 @@ class Journal(JournalReader):
         return error
 
     def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
+        if isinstance(error, TakenError):
+            named = (one.context.label for one in commits if one.seq == 1 or one.restated)
+            paths = (one.file.path for one in commits if one.file is not None)
+            return error if error.name in (*named, *paths) else None
         if self.fence is None or not isinstance(error, FenceError):
             return None
         found = (self.fence.refusal(error, one) for one in commits)

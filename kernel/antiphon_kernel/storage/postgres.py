@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Final
@@ -27,7 +27,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumperUnknown
 
-from antiphon_kernel.storage.database import FenceError, Statement
+from antiphon_kernel.storage.database import FenceError, Statement, TakenError
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
 from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
@@ -47,6 +47,12 @@ _IDLE_SECONDS: Final = 2
 
 _PREPARED: Final = 500
 """How many statements a connection keeps prepared: more than there are."""
+
+_CHANNEL: Final = "antiphon"
+"""Over which the kernels on a database tell each other what has changed."""
+
+_NAMES: Final = ("contexts_label_key", "files_path_key")
+"""Constraints that two kernels which give a name at once find out by."""
 
 _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
@@ -215,6 +221,27 @@ class PostgresDatabase:
                 if rows:
                     await cursor.executemany(translate(sql), rows)
 
+    async def notify(self, message: str) -> None:
+        """Send a message to everybody who listens on this database."""
+        await self.select(f"SELECT pg_notify('{_CHANNEL}', ?)", (message,))
+
+    async def messages(self, listening: Callable[[], None]) -> AsyncIterator[str]:
+        """Yield every message, until the connection is lost.
+
+        Args:
+            listening: called when no later message can be missed.
+        """
+        connection = await self._usable(None)
+        try:
+            await connection.execute(f"LISTEN {_CHANNEL}")
+            listening()
+            async for message in connection.notifies():
+                yield message.payload
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        finally:
+            await connection.close()
+
     async def take_numbers(self, after: int) -> range:
         """Take numbers of contexts that no other kernel takes; `after` does not matter."""
         first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
@@ -286,6 +313,10 @@ class PostgresDatabase:
     def _failure(self, error: psycopg.Error) -> AntiphonError:
         if error.sqlstate == FENCE_STATE:
             return FenceError(**json.loads(error.diag.message_detail or "{}"))
+        if error.diag.constraint_name in _NAMES:
+            name = re.search(r"=\((.*)\)", error.diag.message_detail or "")
+            if name is not None:
+                return TakenError(name[1])
         return self._failed(str(error).strip())
 
     def _failed(self, why: str) -> AntiphonError:

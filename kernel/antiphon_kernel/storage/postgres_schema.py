@@ -107,7 +107,9 @@ BEGIN
         WHERE NOT EXISTS (
             SELECT FROM auth.users u WHERE u.principal = wanted.id AND u.epoch = wanted.epoch
         );
-    IF lost IS NOT NULL OR changed IS NOT NULL THEN
+    IF lost IS NOT NULL OR changed IS NOT NULL OR NOT EXISTS (
+        SELECT FROM journal.kernels WHERE number = this_kernel AND lease_until > clock_timestamp()
+    ) THEN
         RAISE EXCEPTION 'the commit is refused' USING ERRCODE = '{FENCE_STATE}', DETAIL =
             json_build_object(
                 'contexts', coalesce(lost, '{{}}'), 'principals', coalesce(changed, '{{}}')

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage.postgres import PostgresDatabase
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
 from tests.kernel.cluster.database_link import DatabaseLink
 from tests.kernel.kernel.calls import Caller
 
 LEASE_SECONDS = 2.0
 
-LIMITS = replace(DEFAULT_LIMITS, kernel_lease_seconds=LEASE_SECONDS, takeover_look_seconds=0.1)
+LIMITS = Limits(kernel_lease_seconds=LEASE_SECONDS, takeover_look_seconds=0.1)
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,19 @@ class Node:
     kernel: Kernel
     call: Caller
     link: DatabaseLink
+
+    async def running_block(self, text: str = "") -> str:
+        """Let a model begin to write; return its block."""
+        kernel = self.kernel
+        prompt = await self.call("block.create", kind="text", content="Go on.", status="done")
+        aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+        about = {"kind": "text", "content": text, "parent_id": prompt["block_id"]}
+        block = (await kernel.call(aria, "block.create", about))["block_id"]
+        await kernel.call(aria, "block.status", {"block_id": block, "status": "running"})
+        return str(block)
+
+    async def text(self, block: str) -> str:
+        return str((await self.call("block.read", block_id=block))["content"])
 
     @property
     def ownership(self) -> Ownership:
@@ -48,7 +63,7 @@ async def open_node(store: str, tmp_path: Path) -> AsyncIterator[OpenNode]:
     async def ask_owner(address: str, root: int) -> None:
         await nodes[address].kernel.open_contexts.hand_over(root)
 
-    async def open_one() -> Node:
+    async def open_one(**limits: Any) -> Node:
         name = f"node{len(nodes)}"
         link = DatabaseLink(store)
         await link.open()
@@ -57,7 +72,7 @@ async def open_node(store: str, tmp_path: Path) -> AsyncIterator[OpenNode]:
             tmp_path,
             registry=Registry(KERNEL_TOOLS),
             owner="amy",
-            limits=LIMITS,
+            limits=LIMITS.model_copy(update=limits),
             store=link.url,
         )
         node = Node(kernel, Caller(kernel, kernel.open_session(kernel.owner, "test")), link)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.cluster import forwarding
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 from tests.kernel.cluster.conftest import Node, OpenNode
 from tests.waiting import until
@@ -18,10 +17,6 @@ from tests.waiting import until
 async def _create(node: Node, content: str, **params: Any) -> str:
     made = await node.call("block.create", kind="text", content=content, **params)
     return str(made["block_id"])
-
-
-async def _text(node: Node, block: str) -> str:
-    return str((await node.call("block.read", block_id=block))["content"])
 
 
 def _owned(nodes: Sequence[Node], label: str) -> list[bool]:
@@ -40,7 +35,7 @@ async def test_call_that_is_forwarded_names_the_kernel_that_has_the_context(
     block = await _create(owner, "here")
 
     with forwarding(), pytest.raises(NotOwnerError) as caught:
-        await _text(other, block)
+        await other.text(block)
 
     assert caught.value.address == owner.ownership.address
 
@@ -52,11 +47,11 @@ async def test_call_that_is_not_forwarded_brings_the_context_here(open_node: Ope
     failures: list[AntiphonError] = []
     context.failed.listen(failures.append)
 
-    assert await _text(other, block) == "here"
+    assert await other.text(block) == "here"
 
     assert [one.code for one in failures] == [ErrorCode.NOT_OWNER]
     assert _owned([former, other], "default") == [False, True]
-    assert await _text(former, block) == "here"  # and back
+    assert await former.text(block) == "here"  # and back
     assert _owned([former, other], "default") == [True, False]
 
 
@@ -69,7 +64,7 @@ async def test_hand_over_waits_for_what_is_on_its_way(open_node: OpenNode) -> No
     ]
     await asyncio.sleep(0)
 
-    text = await _text(other, block)
+    text = await other.text(block)
     results = await asyncio.gather(*appends, return_exceptions=True)
 
     acknowledged = {
@@ -77,21 +72,18 @@ async def test_hand_over_waits_for_what_is_on_its_way(open_node: OpenNode) -> No
         for letter, one in zip("abcdefgh", results, strict=True)
         if not isinstance(one, BaseException)
     }
-    assert acknowledged <= set(await _text(other, block))
-    assert text == await _text(other, block)
+    assert acknowledged <= set(await other.text(block))
+    assert text == await other.text(block)
 
 
 async def test_hand_over_is_refused_while_a_model_writes(open_node: OpenNode) -> None:
     owner, other = await open_node(), await open_node()
-    kernel = owner.kernel
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    block = (await kernel.call(aria, "block.create", {"kind": "text"}))["block_id"]
-    await kernel.call(aria, "block.status", {"block_id": block, "status": "running"})
+    block = await owner.running_block()
 
     with pytest.raises(NotOwnerError, match="A program is writing in the context default"):
         await other.kernel.context()
 
-    await kernel.call(aria, "block.append", {"block_id": block, "text": "goes on"})
+    await owner.call("block.append", block_id=block, text="goes on")
     assert _owned([owner, other], "default") == [True, False]
 
 
@@ -102,13 +94,13 @@ async def test_kernel_that_ends_in_order_leaves_its_contexts_at_once(open_node: 
     await ending.kernel.close()
 
     with forwarding():  # nobody is asked
-        assert await _text(other, block) == "kept"
+        assert await other.text(block) == "kept"
 
 
 async def test_forks_are_at_the_kernel_of_their_source(open_node: OpenNode) -> None:
     owner, other = await open_node(), await open_node()
     await _create(owner, "of both")
-    await owner.call("context.fork", label="copy")
+    await owner.call("context.fork", context="default", label="copy")
     await owner.call("context.fork", context="copy", label="copy-of-copy")
 
     await other.kernel.context("copy")
@@ -131,12 +123,12 @@ async def test_drift_into_a_context_of_another_kernel_brings_it_here(open_node: 
     owner, other = await open_node(), await open_node()
     await owner.call("context.create", label="notes")
     await other.call("context.create", label="source")
-    block = await _create(other, "goes over", context="source")
+    block = await _create(other, "goes over", context="source", status="done")
 
     pushed = await other.call("drift.push", to="notes", blocks=[block])
 
     assert _owned([owner, other], "notes") == [False, True]
-    assert await _text(owner, pushed["blocks"][0]) == "goes over"
+    assert await owner.text(pushed["blocks"][0]) == "goes over"
     assert owner.kernel.drifts[pushed["drift_id"]].state == "delivered"
 
 
@@ -162,7 +154,11 @@ async def test_contexts_of_another_kernel_are_known_when_it_says_so(open_node: O
 
 
 async def test_idle_context_is_released(open_node: OpenNode) -> None:
-    owner, other = await open_node(), await open_node()
+    owner = await open_node(idle_context_seconds=0.05, idle_check_seconds=0.05)
+    other = await open_node()
     block = await _create(owner, "here")
-    kernel = owner.kernel
-    await until(lambda: not (kernel.open_contexts.get(kernel.contexts.find("default"))).users.count)
+
+    await until(lambda: not owner.ownership.roots())
+
+    with forwarding():
+        assert await other.text(block) == "here"

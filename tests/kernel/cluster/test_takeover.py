@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.cluster import forwarding
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 from tests.kernel.cluster.conftest import Node, OpenNode
 from tests.waiting import PATIENCE, until
-
-
-async def _running_block(node: Node, text: str) -> str:
-    """Let a model begin to write; return its block."""
-    kernel = node.kernel
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"kind": "text", "content": text})
-    await kernel.call(aria, "block.status", {"block_id": made["block_id"], "status": "running"})
-    return str(made["block_id"])
-
-
-async def _text(node: Node, block: str) -> str:
-    return str((await node.call("block.read", block_id=block))["content"])
 
 
 async def _root(node: Node, label: str = "default") -> int:
@@ -33,26 +21,24 @@ async def _root(node: Node, label: str = "default") -> int:
 async def test_context_of_a_dead_kernel_is_taken_with_all_that_was_acknowledged(
     open_node: OpenNode,
 ) -> None:
-    dead, other = await open_node(), await open_node()
+    dead, other = await open_node(), await open_node(takeover_look_seconds=3600)
     block = (await dead.call("block.create", kind="text", content="kept"))["block_id"]
+    root = await _root(dead)
 
     await dead.link.cut()
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                assert await _text(other, block) == "kept"
-                break
-            except NotOwnerError:
-                await asyncio.sleep(0.05)
-
-    await other.call("block.create", kind="text", content="more")
+    with forwarding():
+        async with asyncio.timeout(PATIENCE):
+            while not other.ownership.owns(root):
+                with suppress(NotOwnerError):
+                    await other.kernel.context()
+        assert await other.text(block) == "kept"
 
 
 async def test_running_blocks_of_a_dead_kernel_are_interrupted_though_nobody_asks(
     open_node: OpenNode,
 ) -> None:
     dead, other = await open_node(), await open_node()
-    block = await _running_block(dead, "half an ans")
+    block = await dead.running_block("half an ans")
     taken: list[int] = []
     assert other.kernel.takeover is not None
     other.kernel.takeover.taken.listen(taken.append)
@@ -74,13 +60,15 @@ async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(
     block = (await former.call("block.create", kind="text", content="kept"))["block_id"]
     if not is_fenced:
         former.kernel.journal.fence = None
-    root = await _root(former)
+    root, taken = await _root(former), list[int]()
+    assert other.kernel.takeover is not None
+    other.kernel.takeover.taken.listen(taken.append)
 
     former.link.hold()
     late = asyncio.create_task(
         former.call("block.splice", block_id=block, offset=0, insert="late ")
     )
-    await until(lambda: other.ownership.owns(root), "the takeover")
+    await until(lambda: taken == [root])
     await until(lambda: not former.ownership.is_live)
     former.link.let_pass()
 

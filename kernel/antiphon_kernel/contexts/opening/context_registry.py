@@ -114,6 +114,7 @@ class ContextRegistry:
 
     def root(self, row: ContextRow) -> int:
         """Return the number of the context that a fork goes back to; of another one its own."""
+        row = self._numbers[row.number]  # what its first transactions name has no origin
         while row.origin is not None:
             row = self._numbers[row.origin.source]
         return row.number
