@@ -217,7 +217,7 @@ class Kernel:
         await self.files.read_rows()
 
     def _owns(self, row: ContextRow) -> bool:
-        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row))
+        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row.number))
 
     async def _start(self, owner: str) -> None:
         await self.invitations.load()

@@ -24,6 +24,9 @@ class KernelFence:
         values = (1, roots, [1] * len(roots), [AMY.id], [1])
         return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
 
+    def context_statement(self, context: int) -> Statement:
+        return "SELECT check_commit(?, ?, ?, ?, ?)", [(1, [context], [1], [], [])]
+
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         refused = commit.context.number in error.contexts or commit.principal.id in error.principals
         return error if refused else None
