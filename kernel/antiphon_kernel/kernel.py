@@ -227,7 +227,7 @@ class Kernel:
 
     def owns(self, row: ContextRow) -> bool:
         """Return whether this kernel, and no other one, has a context."""
-        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row))
+        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row.number))
 
     async def _start(self, owner: str) -> None:
         await self.invitations.load()

@@ -289,9 +289,7 @@ class AuthStore:
         return [one for one in names if one != "epoch" or self.database.is_shared]
 
 
-def _change(
-    record: User | Credential | ToolPermission, columns: Iterable[str]
-) -> tuple[str, Row]:
+def _change(record: User | Credential | ToolPermission, columns: Iterable[str]) -> tuple[str, Row]:
     """Return the statement that stores fields of a record, and its values."""
     stated = ", ".join(f'"{one}" = ?' for one in columns)
     sql = f"UPDATE {_TABLES[type(record)]} SET {stated} WHERE number = ?"

@@ -58,8 +58,7 @@ _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
 
 _ALONE: Final = (
-    "BEGIN; SET LOCAL lock_timeout = '20s';"
-    " SET LOCAL idle_in_transaction_session_timeout = '10s'"
+    "BEGIN; SET LOCAL lock_timeout = '20s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
 )
 """How long others wait for a kernel that is alone, and after what silence it is so no more."""
 

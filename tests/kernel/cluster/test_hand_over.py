@@ -24,7 +24,7 @@ def _owned(nodes: Sequence[Node], label: str) -> list[bool]:
     found = []
     for node in nodes:
         contexts = node.kernel.contexts
-        found.append(node.ownership.owns(contexts.root(contexts[contexts.find(label)])))
+        found.append(node.ownership.owns(contexts.root(contexts[contexts.find(label)].number)))
     return found
 
 

@@ -24,6 +24,9 @@ class KernelFence:
         values = (1, roots, [1] * len(roots), [AMY.id], [1])
         return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
 
+    def context_statement(self, context: int) -> Statement:
+        return "SELECT check_commit(?, ?, ?, ?, ?)", [(1, [context], [1], [], [])]
+
     async def learn(self, error: FenceError) -> None:
         """Nothing here can be read again."""
 
