@@ -87,8 +87,9 @@ class Members:
         """Read everybody from the journal and from `place`, where roles and credentials are."""
         members = cls(journal, await AuthStore.open(place), clock, ids)
         try:
-            members._version = await members.auth.version()
-            await members._load({one.username: one for one in await journal.principals()})
+            async with members.auth.database.alone("principals"):
+                members._version = await members.auth.version()
+                await members._load({one.username: one for one in await journal.principals()})
         except BaseException:
             await members.close()
             raise
