@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -141,6 +142,9 @@ class Kernel:
         self.drifted = Signal[DeliveredDrift]()
         """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
+        self._reading_again = asyncio.Lock()
+        self._reading_due = object()
+        """Another one as soon as a reading has begun that serves whoever knows the one before."""
         self.closed.listen(self.trees.forget)
         self.takeover: Takeover | None = None
         """Looks after the contexts of kernels that have died, if there are others."""
@@ -173,16 +177,18 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        async with AsyncExitStack() as stack:
+        async with AsyncExitStack() as founding, AsyncExitStack() as stack:
             journal = await Journal.open(store or data / JOURNAL_FILE, spare)
             stack.push_async_callback(journal.close)
-            members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
-            stack.push_async_callback(members.close)
-            journal.depend_on(members.auth.database)
             cluster = None
             if store is not None:
                 cluster = await Cluster.open(store, limits.kernel_lease_seconds)
                 stack.push_async_callback(cluster.close)
+                await founding.enter_async_context(cluster.database.alone())
+                await journal.load_principals()
+            members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
+            stack.push_async_callback(members.close)
+            journal.depend_on(members.auth.database)
             kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
             await kernel._start(owner)
             stack.pop_all()  # from here on `Kernel.close` does it
@@ -211,10 +217,17 @@ class Kernel:
         self.cluster.news.announce(NewsKind.CONTEXTS)
 
     async def _read_again(self) -> None:
-        """Read what other kernels may have changed of contexts, drifts and files."""
-        await self.contexts.load()
-        await self.drifts.load(self.contexts.has_number)
-        await self.files.read_rows()
+        """Read what other kernels may have changed of contexts, drifts and files.
+
+        Who asks while it is being read waits for one reading more, which serves all of them.
+        """
+        due = self._reading_due
+        async with self._reading_again:
+            if due is self._reading_due:
+                self._reading_due = object()
+                await self.contexts.load()
+                await self.drifts.load(self.contexts.has_number)
+                await self.files.read_rows()
 
     def _owns(self, row: ContextRow) -> bool:
         return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row.number))

@@ -56,6 +56,8 @@ _NAMES: Final = ("contexts_label_key", "files_path_key")
 _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
 
+_LOCK_FOUNDING: Final = "SELECT pg_advisory_lock(6245720032)"
+
 _SETTINGS: Final = (
     "SET search_path = {schema}; SET jit = off;"
     f" SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';"
@@ -211,6 +213,18 @@ class PostgresDatabase:
             for sql, rows in statements:
                 if rows:
                     await cursor.executemany(translate(sql), rows)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until no other kernel is within this, and let none in meanwhile."""
+        connection = await self._usable(None)
+        try:
+            await connection.execute(_LOCK_FOUNDING)
+            yield
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        finally:
+            await connection.close()
 
     async def notify(self, message: str) -> None:
         """Send a message to everybody who listens on this database."""
