@@ -117,7 +117,7 @@ class Kernel:
         journal.files_lost.listen(self.subscriptions.close)
         guard = WriteGuard(self.sessions, members)
         self.contexts = ContextRegistry(journal, clock, ids, guard)
-        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self._owns)
+        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self.owns)
         self.quarantine = Quarantine(journal)
         self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.contexts.rows, self.contexts.root, self.context)
@@ -177,28 +177,28 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        async with AsyncExitStack() as founding, AsyncExitStack() as stack:
+        async with AsyncExitStack() as stack:
             journal = await Journal.open(store or data / JOURNAL_FILE, spare)
             stack.push_async_callback(journal.close)
-            cluster = None
-            if store is not None:
-                cluster = await Cluster.open(store, limits.kernel_lease_seconds)
-                stack.push_async_callback(cluster.close)
-                await founding.enter_async_context(cluster.database.alone())
-                await journal.load_principals()
-            members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
-            stack.push_async_callback(members.close)
-            journal.depend_on(members.auth.database)
-            kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
-            await kernel._start(owner)
+            async with journal.alone("founding"):
+                members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
+                stack.push_async_callback(members.close)
+                journal.depend_on(members.auth.database)
+                cluster = None
+                if store is not None:
+                    cluster = await Cluster.open(store, limits.kernel_lease_seconds)
+                    stack.push_async_callback(cluster.close)
+                kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
+                await kernel._start(owner)
             stack.pop_all()  # from here on `Kernel.close` does it
         return kernel
 
     def _join(self, cluster: Cluster) -> None:
         ownership, news = cluster.ownership, cluster.news
         ownership.read_again = self._read_again
-        # Nobody's rights are part of a commit's conditions yet.
-        self.journal.fence = CommitFence(ownership, self.contexts.root, lambda _: None)
+        self.journal.fence = CommitFence(ownership, self.contexts.root, self.contexts.guard)
+        self.members.auth.changed.listen(partial(news.announce, NewsKind.MEMBERS))
+        news.follow(news.members_changed, self._read_access)
         self.contexts.is_shared = True
         self.contexts.stated.listen(self._announce_contexts)
         self.drifts.known.listen(partial(news.announce, NewsKind.CONTEXTS))
@@ -216,8 +216,14 @@ class Kernel:
                 self.cluster.ownership.know_new(row.number)
         self.cluster.news.announce(NewsKind.CONTEXTS)
 
+    async def _read_access(self) -> None:
+        """Read what other kernels may have changed of members, permissions and the label."""
+        await self.members.read_again()
+        await self.tool_permissions.read_again(lambda one: one in self.open_contexts.ids())
+        self.label = (await self.journal.settings("label")).get("label") or self.label
+
     async def _read_again(self) -> None:
-        """Read what other kernels may have changed of contexts, drifts and files.
+        """Read what other kernels may have changed.
 
         Who asks while it is being read waits for one reading more, which serves all of them.
         """
@@ -225,11 +231,13 @@ class Kernel:
         async with self._reading_again:
             if due is self._reading_due:
                 self._reading_due = object()
+                await self._read_access()
                 await self.contexts.load()
                 await self.drifts.load(self.contexts.has_number)
                 await self.files.read_rows()
 
-    def _owns(self, row: ContextRow) -> bool:
+    def owns(self, row: ContextRow) -> bool:
+        """Return whether this kernel, and no other one, has a context."""
         return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row.number))
 
     async def _start(self, owner: str) -> None:
@@ -300,6 +308,7 @@ class Kernel:
         """Give the kernel another label; stored when this returns."""
         await self.journal.set_setting("label", label)
         self.label = label
+        self.members.auth.changed.notify()
 
     def open_session(
         self,
@@ -437,7 +446,7 @@ class Kernel:
         context = await self.context(in_context)
         if reference in context.document:
             return context, reference
-        author = self.members.find(by, missing=ErrorCode.BLOCK_NOT_FOUND)
+        author = await self.members.look_up(by, missing=ErrorCode.BLOCK_NOT_FOUND)
         block = str(BlockId(context.id, author.id, seq))
         if block not in context.document:
             raise AntiphonError(
@@ -488,6 +497,8 @@ class Kernel:
         if self._closed:
             raise kernel_is_closing()
         found = self.registry[tool]
+        if found.needs is Permission.OWN:
+            await self.members.read_again()
         call = self.start_call(actor, found)
         with UseScope():
             result = await found.handler(call, found.parse(params or {}))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from antiphon_kernel.cluster.ownership import Ownership
 from antiphon_kernel.storage import Commit, FenceError
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, context_has_moved
+from antiphon_kernel.types.errors import AntiphonError, context_has_moved
+from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Principal
 
 _CHECK: Final = "SELECT check_commit(?, ?, ?, ?, ?)"
 
@@ -20,6 +22,19 @@ _CHECK_NEW: Final = (
 """The same, with contexts that are new and have no owner yet."""
 
 
+class WriterRights(Protocol):
+    """What those who commit may do, as it is known here."""
+
+    def epoch_of(self, principal: PrincipalId) -> int | None:
+        """Return how often a principal's rights have changed; None if nobody changes them."""
+
+    async def read_again(self) -> None:
+        """Read what other kernels have changed."""
+
+    def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
+        """Return why a session may not write; None if it may."""
+
+
 class CommitFence:
     """The rows that a group of commits of this kernel depends on, as they are known here."""
 
@@ -27,17 +42,16 @@ class CommitFence:
         self,
         ownership: Ownership,
         root: Callable[[int], int],
-        principal_epoch: Callable[[str], int | None],
+        rights: WriterRights,
     ) -> None:
         """
         Args:
             root: the number of the context that a fork goes back to, of another one its own; by
                 its own number.
-            principal_epoch: by the id of a principal; None of one whose rights nobody changes.
         """
         self._ownership = ownership
         self._root = root
-        self._principal_epoch = principal_epoch
+        self._rights = rights
 
     def statement(self, group: Sequence[Commit]) -> Statement:
         """Return the statement that refuses the transaction if it may not be."""
@@ -45,7 +59,7 @@ class CommitFence:
         roots = {self._root(one.context.number) for one in group}
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
         roots.difference_update(founded)
-        known = {one.principal.id: self._principal_epoch(one.principal.id) for one in group}
+        known = {one.principal.id: self._rights.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
         values = self._values(roots, principals)
         if founded:
@@ -63,6 +77,11 @@ class CommitFence:
         of_principals = list(principals), list(principals.values())
         return ownership.kernel, list(roots), epochs, *of_principals
 
+    async def learn(self, error: FenceError) -> None:
+        """Read again what a refusal has shown to be out of date."""
+        if error.principals:
+            await self._rights.read_again()
+
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         """Return why a commit of the refused group fails; None if it is not concerned."""
         root = self._root(commit.context.number)
@@ -71,8 +90,5 @@ class CommitFence:
             asyncio.get_running_loop().call_soon(self._ownership.lose, root)
             return context_has_moved()
         if commit.principal.id in error.principals:
-            return AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
-                f"What {commit.principal.username} may do has changed meanwhile: call once more.",
-            )
+            return self._rights.refusal(commit.principal, commit.session.id)
         return None

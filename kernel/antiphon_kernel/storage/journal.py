@@ -9,7 +9,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from contextlib import AbstractAsyncContextManager
+from itertools import chain, count
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -51,6 +52,8 @@ from antiphon_kernel.types.signal import Signal
 
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
+_ATTEMPTS: Final = 3
+"""How often commits are tried that were refused only for what was out of date here."""
 _RECORDED: Final = 1_000
 """Sessions that are remembered not to need a row any more; others are offered one again."""
 
@@ -65,6 +68,9 @@ class Fence(Protocol):
 
     def context_statement(self, context: int) -> Statement:
         """Return the same for what is written of a context apart from commits, by its number."""
+
+    async def learn(self, error: FenceError) -> None:
+        """Read again what a refusal has shown to be out of date."""
 
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         """Return why a commit of the refused group fails; None if it is not concerned."""
@@ -142,10 +148,20 @@ class Journal(JournalReader):
                 await asyncio.wait([task])
         await self._database.close()
 
+    def alone(self, what: str) -> AbstractAsyncContextManager[None]:
+        """Do something that no other kernel does at the same time; see `Database.alone`."""
+        return self._database.alone(what)
+
     async def load_principals(self) -> None:
         """Read by which numbers principals are known: others may have been added elsewhere."""
         rows = await self._database.select("SELECT id, number FROM principals")
-        self._principals = {row[0]: row[1] for row in rows}
+        self._principals |= {row[0]: row[1] for row in rows}
+
+    async def principals(self) -> list[Principal]:
+        """Everybody this kernel knows; from now on by their numbers too."""
+        found = await super().principals()
+        await self.load_principals()
+        return found
 
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
@@ -352,20 +368,33 @@ class Journal(JournalReader):
     async def _write_sound(self, sound: Sequence[Sequence[Commit]]) -> dict[int, AntiphonError]:
         """Write all that is not refused; why the others fail, by the number of the context."""
         failed: dict[int, AntiphonError] = {}
-        while True:
+        for attempt in count(1):
             error = await self._write_group([*chain(*sound)])
             if error is None:
-                return failed
+                break
+            error = await self._learn(error)
             refused = {
                 commits[0].context.number: why
                 for commits in sound
                 if (why := self._refusal(error, commits)) is not None
             }
+            if not refused and isinstance(error, FenceError) and attempt < _ATTEMPTS:
+                continue  # all that was out of date has been read again
             # What nobody in particular is to blame for, all fail of.
             failed |= refused or {commits[0].context.number: error for commits in sound}
             sound = [one for one in sound if one[0].context.number not in failed]
             if not sound:
-                return failed
+                break
+        return failed
+
+    async def _learn(self, error: AntiphonError) -> AntiphonError:
+        """Read again what a refusal has shown to be out of date; the error, or that of reading."""
+        try:
+            if self.fence is not None and isinstance(error, FenceError):
+                await self.fence.learn(error)
+        except AntiphonError as failure:
+            return failure
+        return error
 
     def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
         if isinstance(error, TakenError):

@@ -29,7 +29,8 @@ from psycopg.types.string import StrDumperUnknown
 
 from antiphon_kernel.storage.database import FenceError, Statement, TakenError
 from antiphon_kernel.storage.open_files import StorageLostError
-from antiphon_kernel.storage.postgres_schema import CONTEXT_NUMBERS, FENCE_STATE, PostgresSchema
+from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
+from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.signal import Signal
 
@@ -56,7 +57,10 @@ _NAMES: Final = ("contexts_label_key", "files_path_key")
 _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
 
-_LOCK_FOUNDING: Final = "SELECT pg_advisory_lock(6245720032)"
+_ALONE: Final = (
+    "BEGIN; SET LOCAL lock_timeout = '20s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
+)
+"""How long others wait for a kernel that is alone, and after what silence it is so no more."""
 
 _SETTINGS: Final = (
     "SET search_path = {schema}; SET jit = off;"
@@ -141,6 +145,8 @@ class _Adapters:
 class PostgresDatabase:
     """One schema of a database; one transaction at a time."""
 
+    is_shared = True
+
     def __init__(self, url: str, schema: PostgresSchema) -> None:
         self._url = url
         self._schema = schema
@@ -214,18 +220,6 @@ class PostgresDatabase:
                 if rows:
                     await cursor.executemany(translate(sql), rows)
 
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Wait until no other kernel is within this, and let none in meanwhile."""
-        connection = await self._usable(None)
-        try:
-            await connection.execute(_LOCK_FOUNDING)
-            yield
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-        finally:
-            await connection.close()
-
     async def notify(self, message: str) -> None:
         """Send a message to everybody who listens on this database."""
         await self.select(f"SELECT pg_notify('{_CHANNEL}', ?)", (message,))
@@ -250,7 +244,22 @@ class PostgresDatabase:
     async def take_numbers(self, after: int) -> range:
         """Take numbers of contexts that no other kernel takes; `after` does not matter."""
         first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
-        return range(first, first + CONTEXT_NUMBERS)
+        return range(first, first + NUMBERS_AT_ONCE)
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """Do something that no other kernel does at the same time, by its name."""
+        connection = await self._usable(None)
+        try:
+            await connection.execute(_ALONE, prepare=False)
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
+        except psycopg.Error as error:
+            await connection.close()
+            raise self._failure(error) from error
+        try:
+            yield
+        finally:
+            await connection.close()  # which ends the transaction
 
     async def check_files(self) -> None:
         """Do nothing: the server looks after its files."""

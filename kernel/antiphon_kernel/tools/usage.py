@@ -114,6 +114,7 @@ async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResu
     The numbers are those that providers report. A fork begins at zero.
     """
     kernel = call.kernel
+    await kernel.members.read_again()
     context = None
     if params.context is not None:
         context = await kernel.contexts.look_up(params.context)

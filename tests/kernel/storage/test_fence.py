@@ -27,6 +27,9 @@ class KernelFence:
     def context_statement(self, context: int) -> Statement:
         return "SELECT check_commit(?, ?, ?, ?, ?)", [(1, [context], [1], [], [])]
 
+    async def learn(self, error: FenceError) -> None:
+        """Nothing here can be read again."""
+
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         refused = commit.context.number in error.contexts or commit.principal.id in error.principals
         return error if refused else None
