@@ -1,4 +1,4 @@
-"""What commits of several kernels on one database must pass: whoever has lost a context fails."""
+"""The check that begins every commit of kernels on one database: a former owner's fails."""
 
 from __future__ import annotations
 
