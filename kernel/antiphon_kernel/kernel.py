@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -141,6 +142,9 @@ class Kernel:
         self.drifted = Signal[DeliveredDrift]()
         """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
+        self._reading_again = asyncio.Lock()
+        self._reading_due = object()
+        """Another one as soon as a reading has begun that serves whoever knows the one before."""
         self.closed.listen(self.trees.forget)
         self.takeover: Takeover | None = None
         """Looks after the contexts of kernels that have died, if there are others."""
@@ -220,11 +224,18 @@ class Kernel:
         self.label = (await self.journal.settings("label")).get("label") or self.label
 
     async def _read_again(self) -> None:
-        """Read what other kernels may have changed."""
-        await self._read_access()
-        await self.contexts.load()
-        await self.drifts.load(self.contexts.has_number)
-        await self.files.read_rows()
+        """Read what other kernels may have changed.
+
+        Who asks while it is being read waits for one reading more, which serves all of them.
+        """
+        due = self._reading_due
+        async with self._reading_again:
+            if due is self._reading_due:
+                self._reading_due = object()
+                await self._read_access()
+                await self.contexts.load()
+                await self.drifts.load(self.contexts.has_number)
+                await self.files.read_rows()
 
     def owns(self, row: ContextRow) -> bool:
         """Return whether this kernel, and no other one, has a context."""

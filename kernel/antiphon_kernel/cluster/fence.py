@@ -1,4 +1,4 @@
-"""What commits of several kernels on one database must pass: whoever has lost a context fails."""
+"""The check that begins every commit of kernels on one database: a former owner's fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ class CommitFence:
         root: Callable[[int], int],
         rights: WriterRights,
     ) -> None:
-        """`root`: the number of the context that one goes back to, by its own number."""
+        """
+        Args:
+            root: the number of the context that a fork goes back to, of another one its own; by
+                its own number.
+        """
         self._ownership = ownership
         self._root = root
         self._rights = rights

@@ -1,4 +1,4 @@
-"""What becomes of a context whose kernel dies, is cut off, or was stopped and wakes."""
+"""Contexts whose kernel dies, is cut off, or was stopped and wakes."""
 
 from __future__ import annotations
 
