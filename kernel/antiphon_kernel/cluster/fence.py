@@ -70,7 +70,7 @@ class CommitFence:
         """Return the same for what is written of a context apart from commits, by its number."""
         return _CHECK, [self._values({self._root(context)}, {})]
 
-    def _values(self, roots: Collection[int], principals: Mapping[str, int]) -> Row:
+    def _values(self, roots: Collection[int], principals: Mapping[PrincipalId, int]) -> Row:
         ownership = self._ownership
         # No tree has the epoch 0.
         epochs = [ownership.epoch(one) if ownership.owns(one) else 0 for one in roots]
