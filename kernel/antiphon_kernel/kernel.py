@@ -116,7 +116,7 @@ class Kernel:
         journal.files_lost.listen(self.subscriptions.close)
         guard = WriteGuard(self.sessions, members)
         self.contexts = ContextRegistry(journal, clock, ids, guard)
-        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self._owns)
+        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self.owns)
         self.quarantine = Quarantine(journal)
         self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.contexts.rows, self.contexts.root, self.context)
@@ -225,7 +225,8 @@ class Kernel:
         await self.drifts.load(self.contexts.has_number)
         await self.files.read_rows()
 
-    def _owns(self, row: ContextRow) -> bool:
+    def owns(self, row: ContextRow) -> bool:
+        """Return whether this kernel, and no other one, has a context."""
         return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row))
 
     async def _start(self, owner: str) -> None:

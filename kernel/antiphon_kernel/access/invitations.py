@@ -76,17 +76,16 @@ class Members:
         cls, journal: Journal, place: Path | str, clock: Clock, ids: IdSource
     ) -> Members:
         """Read everybody from the journal and from `place`, where roles and credentials are."""
-        known = {one.username: one for one in await journal.principals()}
         members = cls(journal, await AuthStore.open(place), clock, ids)
         try:
-            await members._load(known)
+            members._version = await members.auth.version()
+            await members._load({one.username: one for one in await journal.principals()})
         except BaseException:
             await members.close()
             raise
         return members
 
     async def _load(self, known: dict[str, Principal]) -> None:
-        self._version = await self.auth.version()
         self._principals.update(known)
         self._by_id.update((one.id, one) for one in known.values())
         if SYSTEM_NAME not in known:
@@ -325,7 +324,6 @@ class Members:
             return
         async with self._storing:
             while (version := await self.auth.version()) != self._version:
-                await self._journal.load_principals()
                 principals = await self._journal.principals()
                 stored = await self.auth.everything(since=self._version)
                 if version == await self.auth.version():

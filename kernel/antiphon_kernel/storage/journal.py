@@ -154,6 +154,12 @@ class Journal(JournalReader):
         rows = await self._database.select("SELECT id, number FROM principals")
         self._principals |= {row[0]: row[1] for row in rows}
 
+    async def principals(self) -> list[Principal]:
+        """Everybody this kernel knows; from now on by their numbers too."""
+        found = await super().principals()
+        await self.load_principals()
+        return found
+
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
         while len(self._numbers) < count:

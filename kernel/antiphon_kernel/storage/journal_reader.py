@@ -71,7 +71,7 @@ class JournalReader:
 
     async def principals(self) -> list[Principal]:
         """Everybody this kernel knows."""
-        sql = "SELECT id, username, kind, display_name FROM principals"
+        sql = "SELECT id, username, kind, display_name FROM principals ORDER BY number"
         return [
             Principal(PrincipalId(principal), username, _kind(kind), display_name)
             for principal, username, kind, display_name in await self._database.select(sql)

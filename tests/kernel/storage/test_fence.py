@@ -24,6 +24,9 @@ class KernelFence:
         values = (1, roots, [1] * len(roots), [AMY.id], [1])
         return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
 
+    async def learn(self, error: FenceError) -> None:
+        """Nothing here can be read again."""
+
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         refused = commit.context.number in error.contexts or commit.principal.id in error.principals
         return error if refused else None
