@@ -7,6 +7,7 @@ import http.client
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -241,8 +242,9 @@ def kernel_process(data: Path, store: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-async def test_killed_owner_takes_nothing_along_that_was_acknowledged(
-    tmp_path: Path, store: str
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+async def test_owner_that_is_gone_takes_nothing_along_that_was_acknowledged(
+    tmp_path: Path, store: str, how: signal.Signals
 ) -> None:
     with kernel_process(tmp_path / "owner", store) as process:
         async with served_kernel(tmp_path / "other", store=store) as other:
@@ -255,7 +257,7 @@ async def test_killed_owner_takes_nothing_along_that_was_acknowledged(
             for number in range(100):
                 ann.document.append(block, f"{number};")
                 await asyncio.sleep(0)
-            process.kill()
+            process.send_signal(how)
             asked = asyncio.create_task(calls.call("block.list", {}))
             for number in range(100, 300):
                 ann.document.append(block, f"{number};")
@@ -439,6 +441,19 @@ async def test_call_that_was_forwarded_fetches_its_second_context(pair: Pair) ->
     assert pushed["state"] == "delivered"
     assert owns(pair.owner, "default") and owns(pair.owner, "side")
     await calls.close()
+
+
+async def test_program_over_mcp_is_told_of_changes_in_a_forwarded_context(pair: Pair) -> None:
+    block = await pair.owner.block("hello")
+    uri = f"antiphon://default/{'amy.1'}"
+    heard = asyncio.Queue[Any]()
+    async with connected(pair.other, LEGACY, heard=heard) as client:
+        await client.subscribe_resource(uri)
+        await pair.owner.call("block.append", block_id=block, text="!")
+        told = await asyncio.wait_for(heard.get(), PATIENCE)
+        assert str(told.params.uri) == uri
+        await client.unsubscribe_resource(uri)
+        await until(lambda: not pair.owner.kernel.subscriptions._all)  # noqa: SLF001
 
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
