@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -180,7 +180,8 @@ class Kernel:
         async with AsyncExitStack() as stack:
             journal = await Journal.open(store or data / JOURNAL_FILE, spare)
             stack.push_async_callback(journal.close)
-            async with journal.alone("founding"):
+            is_founded = store is None or await journal.contexts()
+            async with nullcontext() if is_founded else journal.alone("founding"):
                 members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
                 stack.push_async_callback(members.close)
                 journal.depend_on(members.auth.database)
