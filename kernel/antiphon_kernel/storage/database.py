@@ -46,6 +46,17 @@ class FenceError(AntiphonError):
         self.contexts, self.principals = frozenset(contexts), frozenset(principals)
 
 
+class TakenError(AntiphonError):
+    """Another kernel has given a name to something else at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            ErrorCode.INVALID_PARAMS,
+            "The name has just been taken at another kernel. Nothing was stored: give another name,"
+            " or use what has it now.",
+        )
+
+
 class SqlDatabase(Protocol):
     """Tables that are read and written in SQL that SQLite and Postgres both understand.
 

@@ -20,7 +20,14 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import FenceError, Row, SqlDatabase, Statement, upsert
+from antiphon_kernel.storage.database import (
+    FenceError,
+    Row,
+    SqlDatabase,
+    Statement,
+    TakenError,
+    upsert,
+)
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -333,22 +340,39 @@ class Journal(JournalReader):
             error = await self._write_group([*chain(*sound)])
             if error is None:
                 return failed
-            refused = {
-                commits[0].context.number: why
-                for commits in sound
-                if (why := self._refusal(error, commits)) is not None
-            }
             # What nobody in particular is to blame for, all fail of.
-            failed |= refused or {commits[0].context.number: error for commits in sound}
+            everybody = {commits[0].context.number: error for commits in sound}
+            failed |= await self._refused(error, sound) or everybody
             sound = [one for one in sound if one[0].context.number not in failed]
             if not sound:
                 return failed
 
-    def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
-        if self.fence is None or not isinstance(error, FenceError):
-            return None
-        found = (self.fence.refusal(error, one) for one in commits)
-        return next((why for why in found if why is not None), None)
+    async def _refused(
+        self, error: AntiphonError, sound: Sequence[Sequence[Commit]]
+    ) -> dict[int, AntiphonError]:
+        """Return for which contexts a group has failed, and why; none if that is not known."""
+        taken = set[str]()
+        if isinstance(error, TakenError):
+            numbers = {one.context.label: one.context.number for one in chain(*sound)}
+            sql = (
+                "SELECT label, number FROM contexts WHERE label IN (SELECT value FROM json_each(?))"
+            )
+            try:
+                rows = await self._database.select(sql, ([*numbers],))
+            except AntiphonError:
+                return {}
+            taken = {label for label, number in rows if numbers[label] != number}
+
+        def refusal(commit: Commit) -> AntiphonError | None:
+            if isinstance(error, FenceError) and self.fence is not None:
+                return self.fence.refusal(error, commit)
+            return error if commit.context.label in taken else None
+
+        return {
+            commits[0].context.number: why
+            for commits in sound
+            if (why := next(filter(None, map(refusal, commits)), None)) is not None
+        }
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
