@@ -29,6 +29,7 @@ _OPTIONS = {
     "fsync": "off",
     "full_page_writes": "off",
     "listen_addresses": "127.0.0.1",
+    "log_line_prefix": "%d_",
     "max_connections": "400",
     "shared_buffers": "64MB",
 }

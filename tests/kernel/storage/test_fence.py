@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import psycopg
 import pytest
 
-from antiphon_kernel.storage import AuthStore, Commit, FenceError, Journal, User
-from antiphon_kernel.storage.database import Statement
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.storage import AuthStore, FenceError, Journal, User
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
-from tests.kernel.storage.commits import AMY, commit, found
-
-
-class KernelFence:
-    """Fence of kernel 1, which has every context in epoch 1 and knows amy in epoch 1."""
-
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        roots = sorted({one.context.number for one in group})
-        values = (1, roots, [1] * len(roots), [AMY.id], [1])
-        return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
-
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        refused = commit.context.number in error.contexts or commit.principal.id in error.principals
-        return error if refused else None
+from tests.kernel.storage.commits import AMY, KernelFence, commit, found
 
 
 @pytest.fixture
