@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
+from click.core import ParameterSource
 
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import ExitCode
@@ -46,6 +47,12 @@ def data_option(
         help="Where the kernel keeps its files."
         + ("" if required else "  [default: .antiphon in the project]"),
     )
+
+
+def is_typed(option: str) -> bool:
+    """Return whether an option of the command is on the command line, and not in a variable."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
 
 
 def exit_code(error: AntiphonError) -> ExitCode:

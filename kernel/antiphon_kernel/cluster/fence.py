@@ -44,11 +44,7 @@ class CommitFence:
         root: Callable[[int], int],
         rights: WriterRights,
     ) -> None:
-        """
-        Args:
-            root: the number of the context that a fork goes back to, of another one its own; by
-                its own number.
-        """
+        """`root`: the number of the context that one goes back to, by its own number."""
         self._ownership = ownership
         self._root = root
         self._rights = rights

@@ -42,6 +42,7 @@ _RENEW: Final = (
     " WHERE number = ? AND lease_until > clock_timestamp() RETURNING number"
 )
 _LIVE: Final = "SELECT number FROM kernels WHERE lease_until > clock_timestamp()"
+_ADDRESSES: Final = _LIVE.replace("number", "address", 1)
 _TAKE: Final = (
     "INSERT INTO owners AS o (context, kernel, epoch)"
     f" SELECT CAST(? AS bigint), number, 1 FROM ({_LIVE} AND number = ?) AS own"
@@ -240,6 +241,10 @@ class Ownership:
         if epochs:
             values = list(epochs), list(epochs.values()), self.kernel
             await self._database.select(_RELEASE, values)
+
+    async def live(self) -> set[str]:
+        """Return the addresses of the kernels whose leases have not run out."""
+        return {str(row[0]) for row in await self._database.select(_ADDRESSES)}
 
     async def left(self) -> list[int]:
         """Return the roots of the trees whose owners have died without giving them up."""

@@ -26,6 +26,15 @@ def forwarding() -> Iterator[None]:
         _forwarding.reset(token)
 
 
+def stop_forwarding() -> None:
+    """Let the current task fetch what it needs: done once more, what it has changed would be too.
+
+    `forwarding` that it is within has no effect any more.
+    """
+    if is_forwarding():
+        _forwarding.set(None)
+
+
 def is_forwarding() -> bool:
     """Return whether the current task is within `forwarding`."""
     task = _forwarding.get()

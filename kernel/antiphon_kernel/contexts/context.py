@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from antiphon_kernel.access import WriteGuard, check_draft
+from antiphon_kernel.cluster import stop_forwarding
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.contexts.commit_types import (
@@ -508,6 +509,7 @@ class Context:
         if self._later is not None:
             self._later.append((row.seq, update))
         on_disk = self._journal.commit(row)
+        stop_forwarding()
         versions = {block.id: block.version for block in row.blocks}
         changes = tuple(self._changes)
         self._changes.clear()

@@ -175,6 +175,12 @@ class Journal(JournalReader):
     async def set_setting(self, key: str, value: str) -> None:
         await self._database.insert(upsert("kernel", "key", "value"), (key, value))
 
+    async def settle(self, key: str, value: str) -> str:
+        """Store a fact about the kernel unless there is one; return the one that there is."""
+        sql = "INSERT INTO kernel (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+        await self._database.insert(sql, (key, value))
+        return (await self.settings(key))[key]
+
     async def add_principal(self, principal: Principal, created: int) -> None:
         number = await self._database.insert(
             "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",

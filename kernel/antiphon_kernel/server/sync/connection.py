@@ -49,13 +49,12 @@ class CloseFrame:
         """Return the end for a client that needs what cannot be read or written, at least here.
 
         Who needs what is damaged gets the answer of a context that is not open, and would come
-        again and again otherwise.
+        again and again otherwise. Where another kernel has the context, one comes again at once.
         """
-        code = CloseCode.RESTART
-        if isinstance(error, CorruptContextError):
-            code = CloseCode.NOT_FOUND
-        elif isinstance(error, NotOwnerError):
-            code = CloseCode.MOVED
+        if isinstance(error, NotOwnerError):
+            return cls(CloseCode.MOVED, error.message)
+        is_damaged = isinstance(error, CorruptContextError)
+        code = CloseCode.NOT_FOUND if is_damaged else CloseCode.RESTART
         return cls.with_whole_reason(code, error.message)
 
 
@@ -230,10 +229,13 @@ class SyncConnection:
             work.cancel()
 
     def _saved(self) -> None:
-        if self.receipts.failure is not None:
+        failure = self.receipts.failure
+        if isinstance(failure, NotOwnerError):
+            self.finish(CloseFrame.of_failure(failure))
+        elif failure is not None:
             self.finish(
                 CloseFrame.with_whole_reason(
-                    CloseCode.INTERNAL_ERROR, f"An update was not saved: {self.receipts.failure}"
+                    CloseCode.INTERNAL_ERROR, f"An update was not saved: {failure}"
                 )
             )
         elif self._wants_acks:
