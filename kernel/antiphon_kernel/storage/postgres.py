@@ -146,7 +146,8 @@ def _many_rows(sql: str, types: Mapping[tuple[str, str], str]) -> _ManyRows | No
     values, arrays = list[str](), list[str]()
     for at, (column, value) in enumerate(zip(columns, found[3].split(", "), strict=True), 1):
         values.append(value.replace("?", f"v{at}"))
-        arrays.append(f"${at}::{types[table, column] if value == '?' else 'text'}[]")
+        kind = types[table, column.strip('"')] if value == "?" else "text"
+        arrays.append(f"${at}::{kind}[]")
     names = ", ".join(f"v{at}" for at in range(1, len(values) + 1))
     updated = _UPDATED.match(conflict)
     return _ManyRows(
