@@ -146,8 +146,8 @@ def _many_rows(sql: str, types: Mapping[tuple[str, str], str]) -> _ManyRows | No
     values, arrays = list[str](), list[str]()
     for at, (column, value) in enumerate(zip(columns, found[3].split(", "), strict=True), 1):
         values.append(value.replace("?", f"v{at}"))
-        kind = types[table, column.strip('"')] if value == "?" else "text"
-        arrays.append(f"${at}::{kind}[]")
+        type_ = types[table, column.strip('"')] if value == "?" else "text"
+        arrays.append(f"${at}::{type_}[]")
     names = ", ".join(f"v{at}" for at in range(1, len(values) + 1))
     updated = _UPDATED.match(conflict)
     return _ManyRows(
@@ -368,7 +368,9 @@ class PostgresDatabase:
             raise kernel_is_closing()
         try:
             if connection is not None and not connection.closed:
-                connection.pgconn.consume_input()  # without waiting
+                # Without waiting: first what the server has said at last, then the end.
+                for _ in range(2):
+                    connection.pgconn.consume_input()
                 return connection
         except psycopg.OperationalError:
             _log.info("the connection to the store %s was ended: it is made again", self._place)
