@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from antiphon_kernel.cluster import news
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import PermissionPolicy, TextDelta, ToolCallEvent
 from antiphon_kernel.registry import Registry
+from antiphon_kernel.storage import User
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
@@ -331,6 +333,45 @@ async def test_label_and_display_names_of_another_kernel_are_read(
     await first.call(amy, "session.name", {"display_name": "Amy A."})
     await until(lambda: second.label == "the office")
     await until(lambda: second.members.find("amy").display_name == "Amy A.")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_decisions_at_several_kernels_at_once_leave_all_with_the_same(
+    open_one: OpenOne, only_told: None, seed: int
+) -> None:
+    random = Random(seed)
+    kernels = [await open_one() for _ in range(3)]
+    invitations = [await invited(kernels[0], name=f"person-{number}") for number in range(4)]
+
+    def decision() -> Awaitable[object]:
+        kernel, made = random.choice(kernels), random.choice(invitations)
+        name, number = made["username"], made["invitation"]
+        tool, params = random.choice(
+            [
+                ("kernel.role", {"principal": name, "role": random.choice(["viewer", "editor"])}),
+                ("kernel.kick", {"principal": name, "minutes": random.choice([0, 5])}),
+                ("kernel.revoke", {"invitation": number}),
+                ("kernel.revoke", {"principal": name}),
+                ("kernel.invite", {"role": "viewer"}),
+                ("session.name", {"display_name": f"Amy {random.random()}"}),
+            ]
+        )
+        return kernel.call(owner_of(kernel), tool, params)
+
+    await asyncio.gather(*(decision() for _ in range(40)))
+
+    held = []
+    for kernel in kernels:
+        await kernel.members.read_again()
+        people = sorted(kernel.members, key=lambda one: one.username)
+        users = [kernel.members.user(one) for one in people if one.username != "system"]
+        assert users == sorted(
+            await kernel.members.auth.records(User), key=lambda one: one.username
+        )
+        assert not kernel.members.unsaved
+        held.append((people, users, kernel.invitations.all()))
+    assert held[0] == held[1] == held[2]
+    assert len({str([one.display_name for one in people]) for people, _, _ in held}) == 1
 
 
 # Calls of models that wait for decisions
