@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
-from antiphon_kernel.server.connections import GUARD
+from antiphon_kernel.server.connections import CONNECTION, GUARD
 from antiphon_kernel.server.sync.connection import Receive, Send
 from antiphon_kernel.server.sync.send_queue import whole_message
+from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 _NO_CODES: Final = (None, 1005, 1006)
@@ -29,6 +31,16 @@ async def pipe(
     Neither is read faster than the other takes what has come.
     """
     has_left, send_now = False, scope[GUARD].send_now
+    line: WebSocketProtocol = scope[CONNECTION]
+
+    def pass_up_now(messages: Sequence[bytes]) -> int:
+        """Pass messages on as they come, for less than a task takes, unless they have to wait."""
+        if upstream.transport.get_write_buffer_size() or upstream.state is not State.OPEN:
+            return 0
+        for message in messages:
+            upstream.protocol.send_binary(message)
+        upstream.transport.write(b"".join(upstream.protocol.data_to_send()))
+        return len(messages)
 
     async def pass_up() -> None:
         nonlocal has_left
@@ -40,6 +52,7 @@ async def pipe(
             await upstream.close()
 
     up = asyncio.create_task(pass_up(), name="forwarding to another kernel")
+    line.deliver = pass_up_now
     try:
         with suppress(ConnectionClosed):
             async for data in upstream:
@@ -54,6 +67,7 @@ async def pipe(
     except OSError:
         pass  # the client is gone
     finally:
+        line.deliver = None
         up.cancel()
         await asyncio.wait({up})
         await upstream.close()
