@@ -26,6 +26,7 @@ from antiphon_kernel.server.sync.connection import (
 )
 from antiphon_kernel.server.sync.pipe import pipe
 from antiphon_kernel.server.sync.room import Room
+from antiphon_kernel.storage import CorruptContextError
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
@@ -48,6 +49,10 @@ class SyncEndpoint(WebsocketServer):
         self._access = access
         self._forwarder = forwarder
         self._limits = limits
+        self._passing = {ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER}
+        """Codes of errors that may be over when a client comes again."""
+        if kernel.cluster is not None:  # another kernel, or this one with a database again
+            self._passing |= {ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL}
         kernel.journal.files_lost.listen(self._dismiss_all)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -90,7 +95,7 @@ class SyncEndpoint(WebsocketServer):
             code, reason = CloseCode.NOT_FOUND, f"{error.code}: {error.message}"
             if isinstance(error, AuthenticationError):
                 code, reason = error.close_code, error.message
-            elif error.code in (ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER):
+            elif error.code in self._passing and not isinstance(error, CorruptContextError):
                 code = CloseCode.TRY_AGAIN_LATER
             await hang_up(send, CloseFrame(code, reason))
 
