@@ -12,7 +12,7 @@ STAGE := /tmp/antiphon-demo
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots animation clean crash
+.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks docs screenshots animation clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ test: $(READY) ## every test
 
 test-kernel test-app test-e2e: test-%: $(READY)
 	@$(PYTEST) -q -n auto tests/$*
+
+test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
+	@$(PYTEST) -q -n auto --store postgres tests/kernel/kernel tests/kernel/access
 
 test-failed: $(READY) ## the tests that failed last, one after the other
 	@$(PYTEST) -q --last-failed --last-failed-no-failures none

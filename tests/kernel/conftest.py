@@ -78,6 +78,14 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what is about a kernel's files where it has none."""
+    if config.getoption("--store") == "postgres":
+        for item in items:
+            if item.get_closest_marker("sqlite"):
+                item.add_marker(pytest.mark.skip("it is about the files of SQLite"))
+
+
 @pytest.fixture
 def kernel_store(request: pytest.FixtureRequest) -> str | None:
     """The URL of the database that the test's kernel uses; None if it has files."""

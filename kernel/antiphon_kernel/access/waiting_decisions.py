@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -161,6 +161,11 @@ class ToolPermissions:
                     self.undecided[one.call] = one
                 else:
                     self.rules[one.number] = one
+
+    def leave(self, context: ContextId) -> None:
+        """Decide no more about the calls of a context, which stay stored."""
+        for call in [call for call, one in self.undecided.items() if one.context == context]:
+            del self.undecided[call]
 
     async def ask(
         self,

@@ -38,6 +38,7 @@ from antiphon_kernel.types.constants import (
     DATA_FOLDER,
     DEFAULT_CONTEXT,
     MCP_FILE,
+    STORE_VARIABLE,
     ExitCode,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -98,9 +99,9 @@ def main() -> None:
 @click.option(
     "--store",
     metavar="URL",
-    envvar="ANTIPHON_STORE",
+    envvar=STORE_VARIABLE,
     help="A Postgres database, postgresql://..., that this kernel shares with others. A password is"
-    " for ANTIPHON_STORE: a command line is shown to everybody on the machine.",
+    f" for {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
 )
 @click.option(
     "--listen",
@@ -165,7 +166,7 @@ def serve(
     if store is not None and urlsplit(store).password and is_typed("store"):
         raise click.UsageError(
             "--store has a password, which everybody on this machine could read: put the URL into"
-            " the variable ANTIPHON_STORE"
+            f" the variable {STORE_VARIABLE}"
         )
     if idle is None:
         idle = IDLE_SECONDS if store is None else 0.0

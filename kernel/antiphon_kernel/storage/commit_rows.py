@@ -98,10 +98,14 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     yield from _rare_rows(group, principals)
 
 
-def file_rows(files: Iterable[FileRow]) -> Statement:
-    """Return the statement that puts rows of files in the place of those before."""
+def file_rows(files: Sequence[FileRow]) -> Iterator[Statement]:
+    """Put rows of files in the place of those before, also of those that had their paths."""
+    yield (
+        "DELETE FROM files WHERE path = ? AND context <> ?",
+        [(one.path, one.context) for one in files],
+    )
     columns = "path format digest version base next_digest next_version state theirs"
-    return upsert("files", "context", columns), [astuple(one) for one in files]
+    yield upsert("files", "context", columns), [astuple(one) for one in files]
 
 
 def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
@@ -163,7 +167,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
             for text in one.inherited
         ],
     )
-    yield file_rows(one.file for one in group if one.file is not None)
+    yield from file_rows([one.file for one in group if one.file is not None])
     yield drift_rows(one.drift for one in group if one.drift is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)

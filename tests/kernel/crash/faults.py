@@ -22,12 +22,12 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 
 STEPS = (
     "BEGIN",
-    "INSERT OR IGNORE INTO sessions",
+    "INSERT INTO sessions",
     "INSERT INTO contexts",
     "INSERT INTO ops",
     "INSERT INTO blocks",
-    "INSERT OR IGNORE INTO clients",
-    "INSERT OR REPLACE INTO undo",
+    "INSERT INTO clients",
+    "INSERT INTO undo",
     "COMMIT",
 )
 """How the statements of one write begin."""

@@ -206,7 +206,7 @@ IMPORT_STEPS = (
     "INSERT INTO inherited_blame",
     "COMMIT",
 )
-FORK_STEPS = (*IMPORT_STEPS[:4], "INSERT OR REPLACE INTO snapshots", "COMMIT")
+FORK_STEPS = (*IMPORT_STEPS[:4], "INSERT INTO snapshots", "COMMIT")
 WAYS = [
     *(pytest.param(import_into, step, id=f"import-{step}") for step in IMPORT_STEPS),
     *(pytest.param(fork_into, step, id=f"fork-{step}") for step in FORK_STEPS),

@@ -26,8 +26,8 @@ STEPS = (
     "INSERT INTO contexts",
     "INSERT INTO ops",
     "INSERT INTO blocks",
-    "INSERT OR REPLACE INTO undo",
-    "INSERT OR REPLACE INTO snapshots",
+    "INSERT INTO undo",
+    "INSERT INTO snapshots",
     "COMMIT",
 )
 IMAGE = {

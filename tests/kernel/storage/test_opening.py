@@ -11,8 +11,8 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.storage import BlockRow, Database, Journal
-from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id, stored_blocks
+from antiphon_kernel.storage import Database, Journal
+from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -70,24 +70,6 @@ async def test_principal_of_an_unknown_kind_is_named(path: Path) -> None:
     assert "hologram" in (await refusal(path)).message
 
 
-async def test_query_that_fails_is_a_storage_failure(path: Path) -> None:
-    database = await Database.open(path)
-    with raises(ErrorCode.STORAGE_FAILED):
-        await database.select("SELECT * FROM nothing")
-    await database.close()
-
-
-async def test_transaction_that_fails_leaves_nothing(path: Path) -> None:
-    database = await Database.open(path)
-    insert = "INSERT INTO kernel VALUES (?, ?)"
-    with pytest.raises(AntiphonError):
-        await database.write([(insert, [("a", "1")]), (insert, [("b", "2"), ("b", "3")])])
-    assert await database.select("SELECT * FROM kernel") == []
-    await database.write([(insert, [("a", "1")])])
-    assert len(await database.select("SELECT * FROM kernel")) == 1
-    await database.close()
-
-
 async def test_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
     first = "CREATE TABLE people (name TEXT NOT NULL);"
     second = "ALTER TABLE people ADD COLUMN role TEXT NOT NULL DEFAULT 'viewer';"
@@ -128,43 +110,6 @@ async def test_closing_while_files_are_checked_is_not_taken_for_a_strangers_writ
             break
     await closing
     assert database.lost is None
-
-
-BLOCKS = (
-    (),
-    ((1, 1),),
-    ((4095, 1),),
-    ((4096, 1),),
-    ((7, 2**40),),
-    ((2, 3), (5, 8)),
-)
-"""Numbers and versions of the blocks that a transaction touched."""
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(tmp_path / "journal.db")
-    database.executescript(JOURNAL_SCHEMA.tables)
-    return database
-
-
-@pytest.mark.parametrize("operation", ["append", "splice", "sync"])
-@pytest.mark.parametrize("touched", BLOCKS)
-@pytest.mark.parametrize(("context", "seq"), [(1, 1), (1, LAST_SEQ), (90_000, 7)])
-def test_row_reads_as_what_was_stored(
-    database: sqlite3.Connection,
-    context: int,
-    seq: int,
-    touched: tuple[tuple[int, int], ...],
-    operation: str,
-) -> None:
-    blocks = stored_blocks([BlockRow(number, "", version) for number, version in touched])
-    stored = operation if operation != "append" else None
-    row = (op_id(context, seq), 1, 5, 1, 1, stored, None, blocks, b"")
-    database.execute("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    sql = "SELECT context, seq, operation, touched FROM ops"
-    text = " ".join(f"{number}:{version}" for number, version in touched)
-    assert database.execute(sql).fetchall() == [(context, seq, operation, text)]
 
 
 def test_transactions_of_a_context_come_after_each_other() -> None:

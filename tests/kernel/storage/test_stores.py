@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from antiphon_kernel.storage import (
     Blob,
+    BlockRow,
     DriftRow,
     FileRow,
     Indexed,
@@ -23,6 +25,10 @@ from antiphon_kernel.storage import (
     Snapshot,
     row_number,
 )
+from antiphon_kernel.storage.commit_rows import LAST_SEQ
+from antiphon_kernel.storage.database import upsert
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import DriftKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
@@ -222,3 +228,79 @@ async def test_principal_whose_name_is_taken_is_not_added(journal: Journal) -> N
     with pytest.raises(AntiphonError):
         await journal.add_principal(replace(BO, id=PrincipalId("d" * 32)), 4)
     assert await journal.principals() == [AMY, BO]
+
+
+async def test_query_that_fails_is_a_storage_failure(place: Path | str) -> None:
+    database = await open_tables(place, JOURNAL_SCHEMA)
+    with raises(ErrorCode.STORAGE_FAILED):
+        await database.select("SELECT key FROM nothing")
+    await database.close()
+    with pytest.raises(AntiphonError, match="kernel"):
+        await database.select("SELECT key FROM kernel")
+
+
+async def test_transaction_that_fails_leaves_nothing(place: Path | str) -> None:
+    database = await open_tables(place, JOURNAL_SCHEMA)
+    insert = "INSERT INTO kernel (key, value) VALUES (?, ?)"
+    for rows in ([("b", "2"), ("b", "3")], [("b", "2"), ("c", "3"), ("a", "4")]):
+        with raises(ErrorCode.STORAGE_FAILED):
+            await database.write([(insert, [("a", "1")]), (insert, rows)])
+        assert not list(await database.select("SELECT key FROM kernel"))
+    await database.write([(insert, [("a", "1")])])
+    assert len(await database.select("SELECT key FROM kernel")) == 1
+    await database.close()
+
+
+BLOCKS = (
+    (),
+    ((1, 1),),
+    ((4095, 1),),
+    ((4096, 1),),
+    ((7, 2**40),),
+    ((2, 3), (5, 8)),
+)
+"""Numbers and versions of the blocks that a transaction touched."""
+
+
+async def test_transaction_reads_as_what_was_stored(journal: Journal) -> None:
+    row, first = found(journal)
+    await journal.commit(first)
+    seqs = (2, LAST_SEQ - 99)
+    stored = [
+        commit(
+            row,
+            seq + at,
+            operation=operation,
+            blocks=tuple(BlockRow(number, f"b{number}", version) for number, version in touched),
+        )
+        for seq in seqs
+        for at, (touched, operation) in enumerate(product(BLOCKS, ("append", "splice", "sync")))
+    ]
+    await journal.commit(*stored)
+    assert await journal.ops(row, after=1) == [one.as_stored() for one in stored]
+
+
+@pytest.mark.parametrize("many", [False, True])
+async def test_values_that_are_hard_to_quote_are_stored_as_they_are(
+    place: Path | str, many: bool
+) -> None:
+    database = await open_tables(place, JOURNAL_SCHEMA)
+    texts = ["", "NULL", '"', "\\", "{a,b}", "'", "ä\0ö", "a\nb", "$1 ? %s", "  "]
+    rows = [(text, text) for text in texts]
+    sql = upsert("kernel", "key", "value")
+    for batch in [rows] if many else [[row] for row in rows]:
+        await database.write([(sql, batch)])
+    found_ = await database.select("SELECT key, value FROM kernel")
+    assert sorted(tuple(one) for one in found_) == sorted(rows)
+    listed = "SELECT key FROM kernel WHERE key IN (SELECT value FROM json_each(?))"
+    assert {one[0] for one in await database.select(listed, (texts,))} >= {*texts} - {"ä\0ö"}
+    await database.close()
+
+
+async def test_insert_of_many_rows_may_name_one_twice(place: Path | str) -> None:
+    database = await open_tables(place, JOURNAL_SCHEMA)
+    sql = upsert("kernel", "key", "value")
+    await database.write([(sql, [("a", "1"), ("b", "1"), ("a", "2")])])
+    rows = await database.select("SELECT key, value FROM kernel ORDER BY key")
+    assert [tuple(one) for one in rows] == [("a", "2"), ("b", "1")]
+    await database.close()

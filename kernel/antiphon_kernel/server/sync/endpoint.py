@@ -16,6 +16,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.peers import PeerAddress
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
     Receive,
@@ -23,14 +24,13 @@ from antiphon_kernel.server.sync.connection import (
     SyncConnection,
     hang_up,
 )
+from antiphon_kernel.server.sync.pipe import pipe
 from antiphon_kernel.server.sync.room import Room
+from antiphon_kernel.storage import CorruptContextError
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 FAREWELL_SECONDS: Final = 1.0
-
-_TEMPORARY: Final = (ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER)
-"""Codes of errors that are over soon; so are those of a store that others serve."""
 
 
 class SyncEndpoint(WebsocketServer):
@@ -49,6 +49,10 @@ class SyncEndpoint(WebsocketServer):
         self._access = access
         self._forwarder = forwarder
         self._limits = limits
+        self._passing = {ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER}
+        """Codes of errors that may be over when a client comes again."""
+        if kernel.cluster is not None:  # another kernel, or this one with a database again
+            self._passing |= {ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL}
         kernel.journal.files_lost.listen(self._dismiss_all)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -69,19 +73,21 @@ class SyncEndpoint(WebsocketServer):
                     await hang_up(send, goodbye)
                     return
                 reference = scope["path_params"]["context"]
-                found = await self._forwarder.at_owner(
-                    visit,
-                    partial(self._kernel.context, reference, is_partial=True),
-                    partial(self._forwarder.connect, reference, visit.query),
-                )
-                if not isinstance(found, Context):
-                    await self._forwarder.pipe(found, receive, send)
+
+                async def there(owner: PeerAddress) -> None:
+                    upstream = await self._forwarder.connect(reference, visit.query, owner)
+                    with self._forwarder.watched(owner, upstream.transport.abort):
+                        await pipe(upstream, scope, receive, send)
+
+                here = partial(self._kernel.context, reference, is_partial=True)
+                context = await self._forwarder.at_owner(visit, here, there)
+                if context is None:
                     return
                 wants_acks = visit.query.get("ack") == "1"
                 connection = SyncConnection(
                     scope, visit.actor, receive, send, self._limits, wants_acks=wants_acks
                 )
-                await self._serve(connection, found)
+                await self._serve(connection, context)
         except AntiphonError as error:
             # The handshake has no room for a code: only a close frame has.
             if not accepted:
@@ -89,7 +95,7 @@ class SyncEndpoint(WebsocketServer):
             code, reason = CloseCode.NOT_FOUND, f"{error.code}: {error.message}"
             if isinstance(error, AuthenticationError):
                 code, reason = error.close_code, error.message
-            elif error.code in _TEMPORARY or "store" in error.details:
+            elif error.code in self._passing and not isinstance(error, CorruptContextError):
                 code = CloseCode.TRY_AGAIN_LATER
             await hang_up(send, CloseFrame(code, reason))
 

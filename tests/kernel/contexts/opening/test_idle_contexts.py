@@ -334,9 +334,7 @@ async def test_context_that_is_asked_for_while_it_is_stored_stays_open(eager: Ke
     await amy("block.append", block_id=block, text="four")
 
 
-@pytest.mark.parametrize(
-    "step", ["INSERT OR REPLACE INTO snapshots", "INSERT OR REPLACE INTO pages"]
-)
+@pytest.mark.parametrize("step", ["INSERT INTO snapshots", "INSERT INTO pages"])
 async def test_context_that_cannot_be_stored_stays_open(
     eager: Kernel, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -413,7 +411,7 @@ def close_and_die(data: Path, step: str, after: bool) -> None:
 async def test_kernel_that_is_killed_while_closing_a_context_loses_nothing(
     data: Path, open_kernel: OpenKernel, table: str, after: bool
 ) -> None:
-    arguments = (data, f"INSERT OR REPLACE INTO {table}", after)
+    arguments = (data, f"INSERT INTO {table}", after)
     process = multiprocessing.get_context("fork").Process(target=close_and_die, args=arguments)
     process.start()
     await asyncio.to_thread(process.join)
