@@ -62,7 +62,7 @@ class Pair:
 def owns(served: ServedKernel, label: str = "default") -> bool:
     cluster, contexts = served.kernel.cluster, served.kernel.contexts
     assert cluster is not None
-    return cluster.ownership.owns(contexts.root(contexts[contexts.find(label)]))
+    return cluster.ownership.owns(contexts.root(contexts[contexts.find(label)].number))
 
 
 @pytest.fixture
