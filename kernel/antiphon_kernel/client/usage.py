@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 
@@ -45,6 +45,20 @@ def data_option(
         envvar=envvar,
         help="Where the kernel keeps its files."
         + ("" if required else "  [default: .antiphon in the project]"),
+    )
+
+
+STORE_VARIABLE: Final = "ANTIPHON_STORE"
+
+
+def store_option() -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option --store of a command, which names a database of Postgres."""
+    return click.option(
+        "--store",
+        metavar="URL",
+        envvar=STORE_VARIABLE,
+        help="The database that kernels share, as postgresql://USER@HOST/NAME; with a password"
+        f" rather in {STORE_VARIABLE}.",
     )
 
 
