@@ -1,0 +1,224 @@
+"""What is moved between files and a database is there whole or not at all, and nobody uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.move import (
+    back_up_database,
+    check_database,
+    copy_database,
+    move_from_database,
+    move_to_database,
+    restore_into_database,
+)
+from antiphon_kernel.maintenance.run_checks import Report, run_checks
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.storage.auth import AUTH_SCHEMA
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.store_copy import PARTS, tables
+from antiphon_kernel.storage.stores import open_tables
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.clock import SystemClock
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.errors import raises
+
+
+def silent(table: str, rows: int) -> None:
+    """Say nothing of the progress."""
+
+
+@asynccontextmanager
+async def kernel_on(store: str, folder: Path) -> AsyncIterator[tuple[Kernel, Actor]]:
+    """Open a kernel on a database, and a session of its owner."""
+    registry = Registry(KERNEL_TOOLS)
+    kernel = await Kernel.open(
+        folder / "shared", folder, registry=registry, owner="amy", store=store
+    )
+    try:
+        yield kernel, kernel.open_session(kernel.owner, "test")
+    finally:
+        await kernel.close()
+
+
+def rows_of(store: str) -> dict[str, int]:
+    """Return how many rows each table of a database has."""
+    with psycopg.connect(store) as connection:
+        return {
+            str(table): connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for part in PARTS
+            for table in tables(part)
+        }
+
+
+async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    before = {path.name: path.read_bytes() for path in sound.glob("*.db")}
+    assert died(f"move_to_database(Path({str(sound)!r}), {store!r}, die)")
+    assert set(rows_of(store).values()) == {0}
+    assert {path.name: path.read_bytes() for path in sound.glob("*.db")} == before
+
+    await move_to_database(sound, store, silent)
+    moved = rows_of(store)
+    folder = tmp_path / "back"
+    folder.mkdir()
+    assert died(f"move_from_database({store!r}, Path({str(folder)!r}), die)")
+    assert not [*folder.glob("*.db")]
+    assert rows_of(store) == moved
+    await move_from_database(store, folder, silent)
+    assert (await run_checks(folder)).clean
+
+
+def died(work: str) -> bool:
+    """Do something in a process that is killed when transactions have been copied."""
+    program = (
+        "import asyncio, os, signal\n"
+        "from pathlib import Path\n"
+        "from antiphon_kernel.maintenance.move import move_from_database, move_to_database\n"
+        "def die(table, rows):\n"
+        "    if table == 'journal.ops': os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"asyncio.run({work})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    return done.returncode == -signal.SIGKILL
+
+
+async def test_move_into_a_database_in_use_or_not_empty_is_refused(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    await move_to_database(sound, store, silent)
+    before = rows_of(store)
+    error = await refused(move_to_database(sound, store, silent))
+    assert "not empty: there are rows in journal.kernel, journal.principals" in error
+    lease = (
+        "INSERT INTO journal.kernels (address, lease_until)"
+        " VALUES ('http://10.0.0.1:7410', clock_timestamp() + interval '1 minute')"
+    )
+    with psycopg.connect(store) as connection:
+        connection.execute(lease)
+    assert "http://10.0.0.1:7410" in await refused(move_to_database(sound, store, silent))
+    folder = tmp_path / "back"
+    folder.mkdir()
+    assert "http://10.0.0.1:7410" in await refused(move_from_database(store, folder, silent))
+    assert "has auth.db, journal.db" in await refused(move_from_database(store, sound, silent))
+    assert not [*folder.iterdir()]
+    assert rows_of(store) == before
+
+
+async def refused(work: Coroutine[Any, Any, int]) -> str:
+    """Return why a move cannot be made."""
+    with raises(ErrorCode.INVALID_PARAMS) as caught:
+        await work
+    return caught.value.message
+
+
+async def test_rows_that_do_not_arrive_as_they_were_are_refused(sound: Path, store: str) -> None:
+    for schema in (JOURNAL_SCHEMA, AUTH_SCHEMA):
+        await (await open_tables(store, schema)).close()
+    with psycopg.connect(store) as connection:
+        connection.execute(
+            "CREATE FUNCTION journal.falsify() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN NEW.time = NEW.time + 1; RETURN NEW; END$$;"
+            " CREATE TRIGGER falsify BEFORE INSERT ON journal.stored_ops FOR EACH ROW"
+            " WHEN (NEW.id = (3::bigint << 32) + 1) EXECUTE FUNCTION journal.falsify()"
+        )
+    with raises(ErrorCode.STORAGE_FAILED) as caught:
+        await move_to_database(sound, store, silent)
+    assert "journal.ops has not arrived as it was: rows of context 3" in caught.value.message
+    assert set(rows_of(store).values()) == {0}
+
+
+async def test_numbers_go_on_after_those_that_were_moved(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    await move_to_database(sound, store, silent)
+    async with kernel_on(store, tmp_path) as (kernel, amy):
+        made = await kernel.call(amy, "context.create", {"label": "new"})
+        block = {"role": "user", "kind": "text", "content": "x", "status": "done"}
+        await kernel.call(amy, "block.create", {**block, "context": made["context_id"]})
+        await kernel.call(amy, "kernel.invite", {"role": "viewer", "name": "vera"})
+        await kernel.principal("zoe")
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    copy_database(store, folder, silent)
+    report = await run_checks(folder)
+    assert [str(one) for one in report.all()] == []
+    assert [one.row.label for one in report.contexts][-1] == "new"
+
+
+async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_secret(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    await move_to_database(sound, store, silent)
+    backup = tmp_path / "backup.db"
+    async with kernel_on(store, tmp_path) as (kernel, amy):
+        blocks = [
+            (await kernel.call(amy, "block.create", {"role": "user", "kind": "text"}))["block_id"]
+            for _ in range(2)
+        ]
+        written = asyncio.Event()
+
+        async def write() -> None:
+            """The same letter goes to one block after the other."""
+            while True:
+                for block in blocks:
+                    insert = {"block_id": block, "offset": 0, "insert": "x"}
+                    await kernel.call(amy, "block.splice", insert)
+                written.set()
+
+        writer = asyncio.create_task(write())
+        await written.wait()
+        assert await back_up_database(store, backup, silent) == backup.stat().st_size
+        assert not writer.done()
+        writer.cancel()
+        await asyncio.wait([writer])
+    with raises(ErrorCode.INVALID_PARAMS):
+        await back_up_database(store, backup, silent)
+    with sqlite3.connect(backup) as database:
+        keys = {row[0] for row in database.execute("SELECT key FROM kernel")}
+    database.close()
+    assert "cluster_secret" not in keys and "owner" in keys
+
+    with psycopg.connect(store, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA journal, auth CASCADE")
+    done = await restore_into_database(backup, store, SystemClock(), silent)
+    assert (done.contexts, done.damaged) == (5, ())
+    async with kernel_on(store, tmp_path) as (kernel, _):
+        document = (await kernel.context()).document
+        first, second = (len(document.text(block)) for block in blocks)
+        assert first >= 1 and first - second in (0, 1)
+
+
+async def test_doctor_names_what_only_a_database_has(sound: Path, store: str) -> None:
+    await move_to_database(sound, store, silent)
+    report = Report()
+    check_database(store, report)
+    assert (report.clean, report.notes) == (True, [])
+    with psycopg.connect(store) as connection:
+        connection.execute(
+            "DROP EXTENSION pg_trgm CASCADE;"
+            "INSERT INTO journal.kernels (number, address, lease_until)"
+            " VALUES (77, 'http://10.0.0.1:7410', '2026-01-01 00:00:00Z');"
+            "INSERT INTO journal.owners (context, kernel, epoch) VALUES (1, 77, 3), (2, 77, 1);"
+            "UPDATE journal.schema SET version = 99, usable_from = 98"
+        )
+    check_database(store, report)
+    assert [str(one) for one in report.all()] == [
+        "file: the tables of journal can be used from version 98 on only, this antiphon knows 10"
+    ]
+    missing, dead = report.notes
+    assert "pg_trgm is missing" in missing
+    assert "http://10.0.0.1:7410" in dead and "2026-01-01 00:00:00" in dead and " 2 trees" in dead
