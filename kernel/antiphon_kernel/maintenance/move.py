@@ -27,6 +27,7 @@ from antiphon_kernel.storage import (
     check_journal,
     install,
 )
+from antiphon_kernel.storage.postgres import place_of
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.storage.store_copy import (
@@ -39,6 +40,7 @@ from antiphon_kernel.storage.store_copy import (
     copy_rows,
     tables,
 )
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import join_names
@@ -210,6 +212,7 @@ def _transaction(store: str) -> Iterator[_Connection]:
     Raises:
         AntiphonError: storage_failed for every error of Postgres or SQLite within.
     """
+    place = place_of(store)
     try:
         with psycopg.connect(store, connect_timeout=4) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -218,5 +221,7 @@ def _transaction(store: str) -> Iterator[_Connection]:
     except (psycopg.Error, sqlite3.Error) as error:
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
-            f"The copy was not made: {error}. Nothing of it was kept.",
+            f"The database {place} could not be copied: {str(error).strip()}. Nothing was kept of"
+            " the copy.",
+            store=place,
         ) from error

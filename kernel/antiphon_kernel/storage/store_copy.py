@@ -23,6 +23,7 @@ from antiphon_kernel.storage.auth import AUTH_FILE, AUTH_SCHEMA
 from antiphon_kernel.storage.backup import JOURNAL_FILE
 from antiphon_kernel.storage.commit_rows import SEQ_BITS
 from antiphon_kernel.storage.open_files import make_private
+from antiphon_kernel.storage.postgres import STORED_NUL
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -139,7 +140,7 @@ class DatabaseStore:
         self._connection = connection
 
     def fitted(self, table: Table, row: Row) -> Row:
-        return tuple(one.replace("\0", "\ufffd") if isinstance(one, str) else one for one in row)
+        return _from_database(table, _for_database(table, row))
 
     def rows(self, table: Table) -> Iterator[Row]:
         where = " WHERE key <> 'cluster_secret'" if table.name == "kernel" else ""
@@ -148,21 +149,15 @@ class DatabaseStore:
         with self._connection.cursor() as cursor, cursor.copy(f"{query} (FORMAT BINARY)") as copy:
             copy.set_types(types)
             for row in copy.rows():
-                if table.name == _OPS:
-                    *before, blocks, changes = row
-                    row = (*before, int(blocks) if blocks.isdecimal() else blocks, changes)
-                yield row
+                yield _from_database(table, row)
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
-        types = self._types(table)
         query = f"COPY {_stored(table)} ({table.listed}) FROM STDIN (FORMAT BINARY)"
+        types = self._types(table)
         with self._connection.cursor() as cursor, cursor.copy(query) as copy:
             copy.set_types(types)
             for row in rows:
-                if table.name == _OPS:
-                    *before, blocks, changes = row
-                    row = (*before, str(blocks), changes)
-                copy.write_row(row)
+                copy.write_row(_for_database(table, row))
 
     def continue_numbers(self) -> None:
         """Have numbers that are drawn from now on follow those that are there."""
@@ -184,6 +179,19 @@ class DatabaseStore:
 def _stored(table: Table) -> str:
     """Return what holds the rows of a table in Postgres; `ops` is a view there."""
     return f"{table.part}.stored_ops" if table.name == _OPS else str(table)
+
+
+def _for_database(table: Table, row: Row) -> Row:
+    """Return a row of a file as it stands in Postgres, where touched blocks are a text."""
+    row = tuple(one.replace("\0", STORED_NUL) if isinstance(one, str) else one for one in row)
+    return (*row[:-2], str(row[-2]), row[-1]) if table.name == _OPS else row
+
+
+def _from_database(table: Table, row: Row) -> Row:
+    """Return a row of Postgres as it stands in a file."""
+    row = tuple(one.replace(STORED_NUL, "\0") if isinstance(one, str) else one for one in row)
+    is_number = table.name == _OPS and row[-2].isdecimal()
+    return (*row[:-2], int(row[-2]), row[-1]) if is_number else row
 
 
 def copy_rows(source: Store, target: Store, parts: Iterable[str], told: Progress) -> int:

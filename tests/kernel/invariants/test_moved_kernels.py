@@ -30,8 +30,11 @@ async def everything(folder: Path, store: str | None = None) -> dict[str, Any]:
     kernel = await open_kernel(folder, store)
     try:
         amy = kernel.open_session(kernel.owner, "test")
-        found = {"members": await kernel.call(amy, "kernel.members", {})}
-        found["invitations"] = await kernel.call(amy, "kernel.invites", {})
+        members = (await kernel.call(amy, "kernel.members", {}))["members"]
+        for one in members:
+            del one["sessions"]
+        invitations = await kernel.call(amy, "kernel.invites", {})
+        found: dict[str, Any] = {"members": members, "invitations": invitations}
         for one in (await kernel.call(amy, "context.list", {}))["contexts"]:
             asked = {"context": one["context_id"]}
             found[one["label"]] = await kernel.call(amy, "context.export", asked)
@@ -47,7 +50,7 @@ async def write_more(folder: Path) -> None:
     await kernel.call(amy, "context.fork", {"context": "default", "label": "copy"})
     block = {"role": "user", "kind": "text", "content": "with \0 and 😀", "status": "done"}
     made = await kernel.call(amy, "block.create", {**block, "context": "copy"})
-    drift = {"context": "copy", "target": "default", "blocks": [made["block_id"]], "wake": False}
+    drift = {"context": "copy", "to": "default", "blocks": [made["block_id"]], "wake": False}
     await kernel.call(amy, "drift.push", drift)
     await kernel.call(amy, "kernel.invite", {"role": "editor", "name": "vera"})
     await kernel.call(amy, "file.create", {"path": f"{folder.name}.txt", "content": "milk\n"})

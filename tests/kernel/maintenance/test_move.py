@@ -7,14 +7,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.move import (
     back_up_database,
     check_database,
@@ -24,33 +22,14 @@ from antiphon_kernel.maintenance.move import (
     restore_into_database,
 )
 from antiphon_kernel.maintenance.run_checks import Report, run_checks
-from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage.auth import AUTH_SCHEMA
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.storage.store_copy import PARTS, tables
 from antiphon_kernel.storage.stores import open_tables
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-
-
-def silent(table: str, rows: int) -> None:
-    """Say nothing of the progress."""
-
-
-@asynccontextmanager
-async def kernel_on(store: str, folder: Path) -> AsyncIterator[tuple[Kernel, Actor]]:
-    """Open a kernel on a database, and a session of its owner."""
-    registry = Registry(KERNEL_TOOLS)
-    kernel = await Kernel.open(
-        folder / "shared", folder, registry=registry, owner="amy", store=store
-    )
-    try:
-        yield kernel, kernel.open_session(kernel.owner, "test")
-    finally:
-        await kernel.close()
+from tests.kernel.sharing_kernels import kernel_on, silent, write
 
 
 def rows_of(store: str) -> dict[str, int]:
@@ -145,10 +124,9 @@ async def test_numbers_go_on_after_those_that_were_moved(
     sound: Path, store: str, tmp_path: Path
 ) -> None:
     await move_to_database(sound, store, silent)
-    async with kernel_on(store, tmp_path) as (kernel, amy):
-        made = await kernel.call(amy, "context.create", {"label": "new"})
-        block = {"role": "user", "kind": "text", "content": "x", "status": "done"}
-        await kernel.call(amy, "block.create", {**block, "context": made["context_id"]})
+    async with kernel_on(store, tmp_path / "shared") as (kernel, amy):
+        await kernel.call(amy, "context.create", {"label": "new"})
+        await write(kernel, amy, "new", "x")
         await kernel.call(amy, "kernel.invite", {"role": "viewer", "name": "vera"})
         await kernel.principal("zoe")
     folder = tmp_path / "copy"
@@ -164,7 +142,7 @@ async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_
 ) -> None:
     await move_to_database(sound, store, silent)
     backup = tmp_path / "backup.db"
-    async with kernel_on(store, tmp_path) as (kernel, amy):
+    async with kernel_on(store, tmp_path / "shared") as (kernel, amy):
         blocks = [
             (await kernel.call(amy, "block.create", {"role": "user", "kind": "text"}))["block_id"]
             for _ in range(2)
@@ -196,7 +174,7 @@ async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_
         connection.execute("DROP SCHEMA journal, auth CASCADE")
     done = await restore_into_database(backup, store, SystemClock(), silent)
     assert (done.contexts, done.damaged) == (5, ())
-    async with kernel_on(store, tmp_path) as (kernel, _):
+    async with kernel_on(store, tmp_path / "shared") as (kernel, _):
         document = (await kernel.context()).document
         first, second = (len(document.text(block)) for block in blocks)
         assert first >= 1 and first - second in (0, 1)
