@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.postgres import postgres_server, store
+
+__all__ = ("postgres_server", "store")  # fixtures
+
 # How long an example takes says how busy the machine is. And a run finds what the last one found:
 # with ANTIPHON_CASES, other examples each time.
 settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" not in os.environ)
@@ -49,6 +53,15 @@ _numbers = itertools.count()
 def pytest_xdist_auto_num_workers() -> int:
     """Return two workers for each processor: tests wait half of the time."""
     return 2 * (os.cpu_count() or 1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="where the kernels of the kernel's tests keep their contexts",
+    )
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

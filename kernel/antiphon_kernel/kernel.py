@@ -148,19 +148,22 @@ class Kernel:
         ids: IdSource | None = None,
         limits: Limits = DEFAULT_LIMITS,
         spare: Path | None = None,
+        store: str | None = None,
     ) -> Kernel:
         """Open the kernel of a data folder, founding it if it is new.
 
         Args:
             owner: username of the owner, if the kernel is founded now.
             spare: a file to copy the journal to if it is deleted or replaced.
+            store: URL of a database in Postgres that has the journal and all of access, instead of
+                files in the folder.
         """
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        journal = await Journal.open(data / JOURNAL_FILE, spare)
+        journal = await Journal.open(store or data / JOURNAL_FILE, spare)
         try:
-            members = await Members.open(journal, data / AUTH_FILE, clock, ids)
+            members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
         except BaseException:
             await journal.close()
             raise

@@ -79,7 +79,17 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def open_kernel(data: Path, clock: ManualClock) -> AsyncIterator[OpenKernel]:
+def kernel_store(request: pytest.FixtureRequest) -> str | None:
+    """The URL of the database that the test's kernel uses; None if it has files."""
+    if request.config.getoption("--store") == "sqlite":
+        return None
+    return str(request.getfixturevalue("store"))
+
+
+@pytest.fixture
+async def open_kernel(
+    data: Path, clock: ManualClock, kernel_store: str | None
+) -> AsyncIterator[OpenKernel]:
     """Opens the kernel of the test's data folder; closes what is left open."""
     opened: list[Kernel] = []
 
@@ -91,6 +101,7 @@ async def open_kernel(data: Path, clock: ManualClock) -> AsyncIterator[OpenKerne
             owner="amy",
             clock=clock,
             limits=limits,
+            store=kernel_store,
         )
         opened.append(kernel)
         return kernel
@@ -111,8 +122,8 @@ async def context(kernel: Kernel) -> Context:
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
-    async with served_kernel(tmp_path) as served:
+async def served(tmp_path: Path, kernel_store: str | None) -> AsyncIterator[ServedKernel]:
+    async with served_kernel(tmp_path, store=kernel_store) as served:
         yield served
 
 

@@ -107,8 +107,9 @@ class ServedKernel:
         limits: ServerLimits,
         tools: Iterable[Tool] = KERNEL_TOOLS,
         kernel_limits: Limits = DEFAULT_LIMITS,
+        store: str | None = None,
     ) -> None:
-        self._folder = folder
+        self._folder, self._store = folder, store
         self._limits = limits
         self._kernel_limits = kernel_limits
         self._registry = Registry(tools)
@@ -125,6 +126,7 @@ class ServedKernel:
             registry=self._registry,
             owner="amy",
             limits=self._kernel_limits,
+            store=self._store,
         )
         self.doors = await Server(self.kernel, self._limits).start(
             port=0, socket=self._folder / "run" / "kernel.sock"
@@ -232,9 +234,10 @@ async def served_kernel(
     limits: ServerLimits = DEFAULT_SERVER_LIMITS,
     tools: Iterable[Tool] = KERNEL_TOOLS,
     kernel_limits: Limits = DEFAULT_LIMITS,
+    store: str | None = None,
 ) -> AsyncIterator[ServedKernel]:
     """A served kernel that is closed at the end."""
-    served = ServedKernel(folder, limits, tools, kernel_limits)
+    served = ServedKernel(folder, limits, tools, kernel_limits, store)
     await served.start()
     try:
         yield served

@@ -52,10 +52,12 @@ class Members:
         self._adding = asyncio.Lock()
 
     @classmethod
-    async def open(cls, journal: Journal, path: Path, clock: Clock, ids: IdSource) -> Members:
-        """Read everybody from the journal and from `path`, the file of roles and credentials."""
+    async def open(
+        cls, journal: Journal, place: Path | str, clock: Clock, ids: IdSource
+    ) -> Members:
+        """Read everybody from the journal and from `place`, where roles and credentials are."""
         known = {one.username: one for one in await journal.principals()}
-        members = cls(journal, await AuthStore.open(path), clock, ids)
+        members = cls(journal, await AuthStore.open(place), clock, ids)
         try:
             await members._load(known)
         except BaseException:

@@ -1,4 +1,4 @@
-"""SQLite: every committed transaction, and what has to be found again without replaying them."""
+"""SQLite or Postgres: every committed transaction, and what is found without replaying them."""
 
 from antiphon_kernel.storage.auth import (
     AUTH_FILE,
@@ -19,8 +19,8 @@ from antiphon_kernel.storage.backup import (
     open_to_read,
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.database import Database, FenceError, SqlDatabase
+from antiphon_kernel.storage.journal import Fence, Journal
 from antiphon_kernel.storage.journal_reader import (
     BYTES_ONLY,
     CorruptContextError,

@@ -7,14 +7,15 @@ elsewhere, or from a backup, asks nobody and allows nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.database import SqlDatabase, insertion
 from antiphon_kernel.storage.schema import Schema
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -80,7 +81,7 @@ CREATE TABLE decisions (
 );
 """
 
-AUTH_SCHEMA: Final = Schema(5, _SQL)
+AUTH_SCHEMA: Final = Schema(5, _SQL, name="auth")
 
 AUTH_FILE: Final = "auth.db"
 
@@ -188,13 +189,13 @@ _WORDS: Final[Mapping[type, Mapping[str, type[StrEnum]]]] = {
 class AuthStore:
     """The open file. What a method returns is on disk."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self.database = database
 
     @classmethod
-    async def open(cls, path: Path) -> AuthStore:
-        """Open or create the file, readable by this user only."""
-        return cls(await Database.open(path, AUTH_SCHEMA))
+    async def open(cls, place: Path | str) -> AuthStore:
+        """Open or create the file, readable by this user only, or the schema of a store's URL."""
+        return cls(await open_tables(place, AUTH_SCHEMA))
 
     async def records(self, kind: type[Record]) -> list[Record]:
         """Return every record of a kind, oldest first.
@@ -204,7 +205,7 @@ class AuthStore:
         """
         columns = [one.name for one in fields(kind)]
         order = "credential" if kind is Client else "number"
-        sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
+        sql = f"SELECT {_names(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
         rows = await self.database.select(sql)
         return [kind(**_read(kind, dict(zip(columns, row, strict=True)))) for row in rows]
 
@@ -212,7 +213,7 @@ class AuthStore:
         """Store a record; its number, if it has one, is drawn here."""
         columns = [one.name for one in fields(record) if one.name != "number"]
         number = await self.database.insert(
-            f"INSERT INTO {_TABLES[type(record)]} ({', '.join(columns)})"
+            f"INSERT INTO {_TABLES[type(record)]} ({_names(columns)})"
             f" VALUES ({', '.join('?' * len(columns))})",
             [getattr(record, name) for name in columns],
         )
@@ -220,9 +221,9 @@ class AuthStore:
 
     async def change(self, record: User | Credential | ToolPermission, *columns: str) -> None:
         """Store these fields of a record that is stored already."""
+        changes = ", ".join(f'"{one}" = ?' for one in columns)
         await self.database.insert(
-            f"UPDATE {_TABLES[type(record)]} SET {', '.join(f'{one} = ?' for one in columns)}"
-            " WHERE number = ?",
+            f"UPDATE {_TABLES[type(record)]} SET {changes} WHERE number = ?",
             [*(getattr(record, name) for name in columns), record.number],
         )
 
@@ -237,7 +238,10 @@ class AuthStore:
                     "UPDATE credentials SET uses = ? WHERE number = ?",
                     [(credential.uses, credential.number)],
                 ),
-                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
+                (
+                    insertion("clients", 'credential secret "user" first_used'),
+                    rows,
+                ),
             ]
         )
 
@@ -245,6 +249,11 @@ class AuthStore:
         """Let a decided call or a rule be forgotten."""
         sql = "DELETE FROM tool_permissions WHERE number = ?"
         await self.database.insert(sql, (permission.number,))
+
+
+def _names(columns: Iterable[str]) -> str:
+    """Return names of columns for a statement; one of them is a word of SQL."""
+    return ", ".join(f'"{one}"' for one in columns)
 
 
 def _read(kind: type, stored: dict[str, Any]) -> dict[str, Any]:

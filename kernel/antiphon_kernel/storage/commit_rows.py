@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Final
 
-from antiphon_kernel.storage.database import Row, Statement
+from antiphon_kernel.storage.database import Row, Statement, insertion, upsert
 from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
@@ -40,20 +40,23 @@ def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
     return " ".join(f"{block.number}:{block.version}" for block in blocks)
 
 
-_BLOB: Final = (
-    "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET data = excluded.data"
-    " WHERE data <> excluded.data"
-)
+_BLOB: Final = upsert("blobs", "hash", "data") + " WHERE blobs.data <> excluded.data"
 """The same bytes again repair what is damaged."""
 
-ADD_PRESENCE: Final = (
-    "INSERT OR REPLACE INTO presences SELECT ?1, ?2, ?3, s.number, ?5,"
-    " (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
-    " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4"
+ADD_PRESENCE: Final = upsert(
+    "presences",
+    "context seq time session",
+    "activity block cursor anchor",
+    "SELECT ?1, ?2, ?3, s.number, ?5, (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
+    " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4",
 )
 """Context, version, time, ids of session and block; both and the context are recorded."""
 
-_SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
+_OPERATION: Final = insertion(
+    "ops",
+    "id format time principal session other_operation unit blocks changes",
+    "VALUES (?, ?, ?, ?, (SELECT number FROM sessions WHERE id = ?), ?, ?, ?, ?)",
+)
 
 
 def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) -> Statement:
@@ -62,7 +65,7 @@ def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) 
     `principals` maps ids to the numbers that stand for them in other rows.
     """
     return (
-        "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
+        insertion("sessions", "id principal via opened") + " ON CONFLICT (id) DO NOTHING",
         [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
     )
 
@@ -74,7 +77,7 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     """
     yield from _contexts(group, principals)
     yield (
-        f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
+        _OPERATION,
         [
             (
                 op_id(one.context.number, one.seq),
@@ -97,9 +100,8 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
 
 def file_rows(files: Iterable[FileRow]) -> Statement:
     """Return the statement that puts rows of files in the place of those before."""
-    return "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
-        astuple(one) for one in files
-    ]
+    columns = "path format digest version base next_digest next_version state theirs"
+    return upsert("files", "context", columns), [astuple(one) for one in files]
 
 
 def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
@@ -110,9 +112,13 @@ def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statem
             here, and be on disk.
     """
     sql = (
-        "INSERT INTO drifts VALUES"
-        " (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?), ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET (version, state, seq, block, request, outcome) ="
+        insertion(
+            "drifts",
+            "id kind source version target principal time state seq block request outcome",
+            "VALUES (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?),"
+            " ?, ?, ?, ?, ?, ?)",
+        )
+        + " ON CONFLICT (id) DO UPDATE SET (version, state, seq, block, request, outcome) ="
         " (excluded.version, excluded.state, excluded.seq, excluded.block, excluded.request,"
         " excluded.outcome)"
     )
@@ -122,7 +128,8 @@ def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statem
 
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     yield (
-        "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
+        insertion("clients", "context client principal")
+        + " ON CONFLICT (context, client) DO NOTHING",
         [
             (one.context.number, client, principals[one.principal.id])
             for one in group
@@ -134,7 +141,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
         [(blob.hash, blob.data) for one in group for blob in one.blobs],
     )
     yield (
-        "INSERT INTO revived VALUES (?, ?, ?, ?)",
+        insertion("revived", "context seq format revivals"),
         [
             (one.context.number, one.seq, RECORD_FORMAT, encode_restored(one.revivals))
             for one in group
@@ -142,7 +149,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
         ],
     )
     yield (
-        "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?, ?)",
+        insertion("inherited_blame", "context block section version format runs"),
         [
             (
                 one.context.number,
@@ -165,13 +172,9 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
 def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     founded = [one.context for one in group if one.seq == 1]
     restated = [one.context for one in group if one.restated]
-    insert = (
-        "INSERT INTO contexts"
-        " (number, id, label, epoch, created, kind, creator, source, source_seq, copied)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    )
+    columns = "number id label epoch created kind creator source source_seq copied"
     yield (
-        insert,
+        insertion("contexts", columns),
         [
             (
                 *(row.number, row.id, row.label, row.epoch, row.created, row.kind),
@@ -193,11 +196,8 @@ def _blocks(group: Sequence[Commit]) -> Statement:
         for block in one.blocks:
             key = one.context.number, block.number
             rows[key] = (*key, block.id, block.version)
-    upsert = (
-        "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
-        " DO UPDATE SET version = excluded.version"
-    )
-    return upsert, list(rows.values())
+    conflict = " ON CONFLICT (context, number) DO UPDATE SET version = excluded.version"
+    return insertion("blocks", "context number id version") + conflict, list(rows.values())
 
 
 def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
@@ -210,7 +210,7 @@ def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[St
         for key in one.dropped_undo:
             rows[context, key.unit, key.block] = None
     yield (
-        "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        upsert("undo", "context unit block", "principal kind stack place time"),
         [row for row in rows.values() if row is not None],
     )
     yield (

@@ -6,13 +6,14 @@ The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk whe
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 import aiosqlite
 
@@ -26,6 +27,87 @@ Row = tuple[object, ...]
 
 Statement = tuple[str, Sequence[Row]]
 """SQL, and the rows it is carried out for."""
+
+
+class FenceError(AntiphonError):
+    """A transaction that `check_commit` has refused; nothing of it has happened."""
+
+    def __init__(self, contexts: Collection[int], principals: Collection[str]) -> None:
+        """
+        Args:
+            contexts: numbers of the roots that this kernel has no right to write to.
+            principals: ids of those whose rights have changed since they were read.
+        """
+        super().__init__(
+            ErrorCode.NOT_OWNER,
+            "Another kernel has the context, or the writer's rights have changed."
+            " Nothing was acknowledged: call again.",
+        )
+        self.contexts, self.principals = frozenset(contexts), frozenset(principals)
+
+
+class SqlDatabase(Protocol):
+    """Tables that are read and written in SQL that SQLite and Postgres both understand.
+
+    A list is one value, behind `IN (SELECT value FROM json_each(?))`. Every method raises
+    AntiphonError storage_failed.
+    """
+
+    files_lost: Signal[StorageLostError]
+    """Notified once, when the files are found deleted or replaced."""
+    lost: StorageLostError | None
+    """Why nothing can be written any more; reading may go on."""
+
+    async def select(self, sql: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
+        """Return every row of a query."""
+
+    async def insert(self, sql: str, values: Sequence[object]) -> int:
+        """Carry out one statement in a transaction of its own; the number of the row it made."""
+
+    async def write(self, statements: Iterable[Statement]) -> None:
+        """Carry out all statements in one transaction, or none of them.
+
+        Args:
+            statements: if they are made one by one, they are made while those before are written.
+        """
+
+    async def take_numbers(self, after: int) -> range:
+        """Take numbers of contexts that nobody else takes.
+
+        Args:
+            after: the highest number that has been taken here.
+        """
+
+    async def check_files(self) -> None:
+        """See that what is written still reaches the files at their paths."""
+
+    async def close(self) -> None:
+        """Let go of the database."""
+
+
+@cache
+def insertion(table: str, columns: str, source: str = "") -> str:
+    """Return an INSERT.
+
+    Args:
+        columns: their names with spaces between them.
+        source: what is inserted, if it is not a value for each column.
+    """
+    names = columns.split()
+    source = source or f"VALUES ({', '.join('?' * len(names))})"
+    return f"INSERT INTO {table} ({', '.join(names)}) {source}"
+
+
+@cache
+def upsert(table: str, key: str, columns: str, source: str = "") -> str:
+    """Return an INSERT that puts a row in the place of the one with the same key.
+
+    Args:
+        columns: those without the key's.
+    """
+    changes = ", ".join(f"{one} = excluded.{one}" for one in columns.split())
+    conflict = f" ON CONFLICT ({', '.join(key.split())}) DO UPDATE SET {changes}"
+    return insertion(table, f"{key} {columns}", source) + conflict
 
 
 def execute(
@@ -55,6 +137,9 @@ def execute(
             files.check_after_commit()  # a file that was cut gives errors that do not say so
         raise
 
+
+NUMBERS_AT_ONCE: Final = 100
+"""How many numbers of contexts are taken at a time."""
 
 _log = logging.getLogger(__name__)
 
@@ -157,7 +242,8 @@ class Database:
             raise kernel_is_closing()
         try:
             # In one step: a caller that is cancelled must not leave an open cursor behind.
-            return list(await self._connection.execute_fetchall(sql, values))
+            plain = [json.dumps(one) if isinstance(one, list) else one for one in values]
+            return list(await self._connection.execute_fetchall(sql, plain))
         except sqlite3.Error as error:
             raise self.lost or _failed(self.path, error) from error
 
@@ -183,6 +269,12 @@ class Database:
                 await self._connection.use(execute, statements, files)
             except (sqlite3.Error, StorageLostError) as error:
                 raise await self._failure_of(error) from error
+
+    async def take_numbers(self, after: int) -> range:
+        """Take the next numbers of contexts; the file has one writer, who says what it has."""
+        stored = (await self.select("SELECT coalesce(max(number), 0) FROM contexts"))[0][0]
+        first = max(after, stored) + 1
+        return range(first, first + NUMBERS_AT_ONCE)
 
     async def check_files(self) -> None:
         """See that what is written still reaches the files at their paths.

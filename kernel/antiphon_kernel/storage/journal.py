@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from antiphon_kernel.storage.commit_rows import (
     ADD_PRESENCE,
@@ -19,7 +20,7 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import Database, Row
+from antiphon_kernel.storage.database import FenceError, Row, SqlDatabase, Statement, upsert
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -31,8 +32,10 @@ from antiphon_kernel.storage.rows import (
     SessionRow,
     StoredContext,
 )
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
@@ -47,10 +50,20 @@ _RECORDED: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
+class Fence(Protocol):
+    """What a group of commits must pass where several kernels write to one database."""
+
+    def statement(self, group: Sequence[Commit]) -> Statement:
+        """Return `SELECT check_commit(...)` for the contexts and principals of the group."""
+
+    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
+        """Return why a commit of the refused group fails; None if it is not concerned."""
+
+
 class Journal(JournalReader):
     """An open database. `commit` may be called from one event loop only."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
         self.snapshots = Records(database, SNAPSHOTS)
         self.pages = Records(database, PAGES)
@@ -68,7 +81,11 @@ class Journal(JournalReader):
         self._new_presences: list[Row] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""
-        self._last_context = 0
+        self._numbers = deque[int]()
+        """Numbers of contexts to come."""
+        self._last_number = 0
+        self.fence: Fence | None = None
+        """What every group of commits begins with; None if nobody else writes here."""
         self._broken: AntiphonError | None = None
         self.files_lost = Signal[StorageLostError]()
         """Notified once, when nothing can be saved any more, before any commit fails."""
@@ -76,27 +93,26 @@ class Journal(JournalReader):
         self._watch: asyncio.Task[None] | None = None
         self.lost: StorageLostError | None = None
         """Why nothing more is saved, also after the file is back; what is there can be read."""
-        self._files: list[Database] = []
+        self._files: list[SqlDatabase] = []
         self.depend_on(database)
 
     @classmethod
-    async def open(cls, path: Path, spare: Path | None = None) -> Journal:
-        """Open or create the database at `path` and bring it to the current version.
+    async def open(cls, place: Path | str, spare: Path | None = None) -> Journal:
+        """Open or create the journal and bring it to the current version.
 
         Args:
+            place: the path of its file, or the URL of a store.
             spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
-            AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
+            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written
                 by a newer version.
         """
-        database = await Database.open(path, spare=spare)
+        database = await open_tables(place, JOURNAL_SCHEMA, spare)
         journal = cls(database)
         try:
-            rows = await database.select("SELECT id, number FROM principals")
-            journal._principals = {row[0]: row[1] for row in rows}
-            rows = await database.select("SELECT coalesce(max(number), 0) FROM contexts")
-            journal._last_context = rows[0][0]
+            await journal.load_principals()
+            await journal.reserve_contexts(1)
         except AntiphonError:
             await database.close()
             raise
@@ -116,10 +132,22 @@ class Journal(JournalReader):
                 await asyncio.wait([task])
         await self._database.close()
 
+    async def load_principals(self) -> None:
+        """Read by which numbers principals are known: others may have been added elsewhere."""
+        rows = await self._database.select("SELECT id, number FROM principals")
+        self._principals = {row[0]: row[1] for row in rows}
+
+    async def reserve_contexts(self, count: int) -> None:
+        """See that `add_context` has numbers for so many contexts."""
+        while len(self._numbers) < count:
+            taken = await self._database.take_numbers(self._last_number)
+            self._last_number = taken[-1]
+            self._numbers += taken
+
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
     async def set_setting(self, key: str, value: str) -> None:
-        await self._database.insert("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
+        await self._database.insert(upsert("kernel", "key", "value"), (key, value))
 
     async def add_principal(self, principal: Principal, created: int) -> None:
         number = await self._database.insert(
@@ -155,8 +183,7 @@ class Journal(JournalReader):
 
         No two may have one label at a time.
         """
-        self._last_context += 1
-        return ContextRow(self._last_context, context, label, epoch, created, kind=kind)
+        return ContextRow(self._numbers.popleft(), context, label, epoch, created, kind=kind)
 
     async def write_file(self, file: FileRow) -> None:
         """Store what is known of a file, when its block does not change with it."""
@@ -172,7 +199,7 @@ class Journal(JournalReader):
     ) -> None:
         """Store the session that an agent has, and the version of its context that it has read."""
         self.refuse_if_broken()
-        sql = "INSERT OR REPLACE INTO agent_sessions VALUES (?, ?, ?, ?)"
+        sql = upsert("agent_sessions", "context agent", "session seq")
         await self._database.insert(sql, (context.number, agent, session, seq))
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
@@ -229,7 +256,7 @@ class Journal(JournalReader):
         if self._broken is not None:
             raise self._broken
 
-    def depend_on(self, database: Database) -> None:
+    def depend_on(self, database: SqlDatabase) -> None:
         """Commit nothing more once the files of this database have been lost."""
         self._files.append(database)
         database.files_lost.listen(self._lose)
@@ -267,13 +294,12 @@ class Journal(JournalReader):
                 if commits[0].generation == current.get(commits[0].context.number, 0)
             ]
             due = sound or self._new_sessions or self._new_presences
-            error = await self._write_group([*chain(*sound)]) if due else None
-            written = set(map(id, sound)) if error is None else set()
-            if error is not None:
-                # Commits that are built on a lost one are refused: only who loads again may go on.
-                for context in {one[0].context.number for one in sound}:
-                    current[context] = current.get(context, 0) + 1
-                    self._failures[context] = error
+            failed = await self._write_sound(sound) if due else {}
+            # Commits that are built on a lost one are refused: only who loads again may go on.
+            for context, error in failed.items():
+                current[context] = current.get(context, 0) + 1
+                self._failures[context] = error
+            written = {id(one) for one in sound if one[0].context.number not in failed}
             for commits, future in group:
                 if future.cancelled():
                     continue
@@ -300,6 +326,30 @@ class Journal(JournalReader):
         self._waiting.clear()
         self._idle.set()
 
+    async def _write_sound(self, sound: Sequence[Sequence[Commit]]) -> dict[int, AntiphonError]:
+        """Write all that is not refused; why the others fail, by the number of the context."""
+        failed: dict[int, AntiphonError] = {}
+        while True:
+            error = await self._write_group([*chain(*sound)])
+            if error is None:
+                return failed
+            refused = {
+                commits[0].context.number: why
+                for commits in sound
+                if (why := self._refusal(error, commits)) is not None
+            }
+            # What nobody in particular is to blame for, all fail of.
+            failed |= refused or {commits[0].context.number: error for commits in sound}
+            sound = [one for one in sound if one[0].context.number not in failed]
+            if not sound:
+                return failed
+
+    def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
+        if self.fence is None or not isinstance(error, FenceError):
+            return None
+        found = (self.fence.refusal(error, one) for one in commits)
+        return next((why for why in found if why is not None), None)
+
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
         if self._broken is not None:
@@ -312,7 +362,8 @@ class Journal(JournalReader):
         try:
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
-            await self._database.write(chain([first], rows, [(ADD_PRESENCE, presences)]))
+            fence = [self.fence.statement(group)] if self.fence is not None and group else []
+            await self._database.write(chain(fence, [first], rows, [(ADD_PRESENCE, presences)]))
         except StorageLostError as error:
             return error
         except AntiphonError as error:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.database import SqlDatabase
 from antiphon_kernel.storage.rows import (
     Blob,
     ChangeRow,
@@ -60,7 +60,7 @@ class JournalReader:
     context raises CorruptContextError if a record cannot be read, or one is missing.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def settings(self, prefix: str = "") -> dict[str, str]:
@@ -102,7 +102,11 @@ class JournalReader:
 
     async def files(self) -> list[FileRow]:
         """Return the files of the project that are contexts."""
-        return [FileRow(*row) for row in await self._database.select("SELECT * FROM files", ())]
+        sql = (
+            "SELECT context, path, format, digest, version, base, next_digest, next_version, state,"
+            " theirs FROM files"
+        )
+        return [FileRow(*row) for row in await self._database.select(sql)]
 
     async def drifts(self) -> list[DriftRow]:
         """Return every drift, oldest first."""
@@ -213,10 +217,10 @@ class JournalReader:
                 " AND (instr(o.blocks, ' ') OR"
                 " CAST(o.touched AS INTEGER) IN (SELECT value FROM json_each(?)))"
             )
-            values.append(json.dumps([*blocks]))
+            values.append([*blocks])
         if seqs is not None:
             where += " AND o.id IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps([op_id(context.number, seq) for seq in seqs]))
+            values.append([op_id(context.number, seq) for seq in seqs])
         sql = (
             "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes, o.unit, r.revivals"
             " FROM ops o JOIN principals p ON p.number = o.principal"
@@ -295,7 +299,7 @@ class JournalReader:
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, (*behind, but_by, json.dumps([*but_as]), limit))
+        rows = await self._database.select(sql, (*behind, but_by, [*but_as], limit))
         return {block for seq, touched in rows for block in _versions(context, seq, touched)}
 
     async def changes(
@@ -336,7 +340,7 @@ class JournalReader:
         values: list[object] = [context.number]
         if blocks is not None:
             sql += " AND block IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps([*blocks]))
+            values.append([*blocks])
         found: list[InheritedText] = []
         for number, section, version, format_, runs in await self._database.select(sql, values):
             try:

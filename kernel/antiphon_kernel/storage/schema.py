@@ -174,7 +174,12 @@ class Schema:
     """The version that an empty file gets; older ones are not read."""
     tables: str
     migrations: tuple[str, ...] = ()
-    """In order; a new one goes to the end. What has been released is never edited."""
+    """In order; a new one goes to the end. What has been released is never edited.
+
+    Each has one of the same number in `postgres_schema`.
+    """
+    name: str = "journal"
+    """Name of the schema in Postgres that has the same tables."""
 
     @property
     def newest(self) -> int:

@@ -13,13 +13,12 @@ is missing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import SEQ_BITS
-from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.database import SqlDatabase, insertion, upsert
 
 _LONG: Final = 100_000
 """Code points; a longer text is not in the trigram index."""
@@ -69,7 +68,7 @@ class SearchFilter:
 class SearchTable:
     """The search index of one journal. Whoever writes sees to it that only one does."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def stale_contexts(self) -> set[int]:
@@ -102,15 +101,18 @@ class SearchTable:
                 ("DELETE FROM search WHERE rowid = ?", [(row,) for row, _ in rows]),
                 ("DELETE FROM long_texts WHERE row = ?", [(row,) for row, _ in rows]),
                 (
-                    "INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)",
+                    insertion("search", "rowid text beyond"),
                     [
                         (row, one.text, "".join(one.text.partition("\0")[1:]).replace("\0", " "))
                         for row, one in short
                     ],
                 ),
-                ("INSERT INTO long_texts VALUES (?, ?)", [(row, one.text) for row, one in long]),
                 (
-                    "INSERT OR REPLACE INTO searched VALUES (?, ?, ?, ?, ?)",
+                    insertion("long_texts", "row text"),
+                    [(row, one.text) for row, one in long],
+                ),
+                (
+                    upsert("searched", "row", "version kind path length"),
                     [(row, one.version, one.kind, one.path, len(one.text)) for row, one in rows],
                 ),
             )
@@ -118,7 +120,7 @@ class SearchTable:
 
     async def mark_indexed(self, context: int, seq: int) -> None:
         """Nothing of the context is missing up to `seq`."""
-        sql = "INSERT OR REPLACE INTO searched_contexts VALUES (?, ?)"
+        sql = upsert("searched_contexts", "context", "seq")
         await self._database.insert(sql, (context, seq))
 
     async def row_of(self, block: str) -> int | None:
@@ -141,7 +143,7 @@ class SearchTable:
         texts: dict[int, str] = {}
         for table, row in _TABLES.items():
             sql = f"SELECT {row}, text FROM {table} WHERE {row} IN (SELECT value FROM json_each(?))"
-            found = await self._database.select(sql, (json.dumps(list(rows)),))
+            found = await self._database.select(sql, ([*rows],))
             texts.update((int(one[0]), str(one[1])) for one in found)
         return texts
 
@@ -155,7 +157,7 @@ def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[o
     """The query for the candidates of one table, all but their number."""
     row = f"{table}.{_TABLES[table]}"
     conditions = [f"{row} > ?", "d.kind IN (SELECT value FROM json_each(?))"]
-    values: list[object] = [after, json.dumps(list(wanted.kinds))]
+    values: list[object] = [after, [*wanted.kinds]]
     whole = [one for one in wanted.literals if table == "search" and "\0" not in one]
     trigrams = list(dict.fromkeys(one[at : at + 3] for one in whole for at in range(len(one) - 2)))
     if trigrams:

@@ -143,6 +143,7 @@ class ContextRegistry:
             for label in labels:
                 self._reserve(label)
                 reserved.append(label)
+            await self.journal.reserve_contexts(len(labels))
             time = self.clock.now_ms()
             rows = [
                 self.journal.add_context(

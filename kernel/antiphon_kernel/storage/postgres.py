@@ -1,0 +1,326 @@
+"""Tables in Postgres: opened, migrated, read and written; every failure is `storage_failed`.
+
+SQL comes as SQLite has it, and is translated here. No text of Postgres holds a NUL: U+FFFF, which
+is no character and which no text should hold, is stored in its place and read as a NUL.
+
+A commit is on disk when the server says so, unless its operator has turned that off (`fsync`).
+One connection writes, some read; each is made when it is needed, and again when it was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Final
+
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import AdaptersMap, Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Format, TransactionStatus
+from psycopg.rows import TupleRow
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import StrDumperUnknown
+
+from antiphon_kernel.storage.database import FenceError, Statement
+from antiphon_kernel.storage.open_files import StorageLostError
+from antiphon_kernel.storage.postgres_schema import CONTEXT_NUMBERS, FENCE_STATE, PostgresSchema
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.signal import Signal
+
+_log = logging.getLogger(__name__)
+
+_Connection = psycopg.AsyncConnection[TupleRow]
+
+_READERS: Final = 4
+"""How many connections read at a time."""
+
+_CONNECT_SECONDS: Final = 4
+_IDLE_SECONDS: Final = 2
+"""Seconds after which the server ends a transaction whose kernel says nothing more."""
+
+_PREPARED: Final = 500
+"""How many statements a connection keeps prepared: more than there are."""
+
+_LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
+"""Waits until no other kernel changes the tables; the number is this program's alone."""
+
+_SETTINGS: Final = (
+    "SET search_path = {schema}; SET jit = off;"
+    f" SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';"
+    " SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') = 'off'"
+)
+
+_NUMBERED: Final = frozenset(
+    {"principals", "users", "credentials", "tool_permissions", "decisions"}
+)
+"""Tables whose rows are numbered as they are inserted."""
+
+_NUL, _STORED_NUL = "\0", "\uffff"
+
+_LISTED: Final = r"IN \(SELECT value FROM json_each\((\?\d*)\)\)"
+
+_TRANSLATIONS: Final = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (rf"NOT {_LISTED}", r"<> ALL (\1)"),
+        (_LISTED, r"= ANY (\1)"),
+        (r"IS NOT (?!NULL)", "IS DISTINCT FROM "),
+        (r"LIMIT \?", "LIMIT nullif(?::bigint, -1)"),
+        # What begins with a number is one for SQLite.
+        (
+            r"CAST\(o\.touched AS INTEGER\)",
+            "nullif(split_part(o.touched, ':', 1), '')::bigint",
+        ),
+        (r"search MATCH \?", "?::text IS NOT NULL"),  # `instr` finds trigrams by itself
+    )
+)
+
+
+@cache
+def translate(sql: str) -> str:
+    """Return what Postgres is asked for a statement in SQLite's SQL."""
+    for pattern, replacement in _TRANSLATIONS:
+        sql = pattern.sub(replacement, sql)
+    places = iter(range(1, sql.count("?") + 1))
+    return re.sub(r"\?(\d*)", lambda found: f"${found[1] or next(places)}", sql)
+
+
+# Numbers and texts are sent without a type: each place says what it takes, and a statement is
+# prepared once, whatever it is carried out with.
+class _IntDumper(Int8Dumper):
+    oid = 0
+
+
+class _BoolDumper(Dumper):
+    oid = 0
+
+    def dump(self, obj: bool) -> Buffer:
+        return b"1" if obj else b"0"
+
+
+class _TextDumper(StrDumperUnknown):
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(obj.replace(_NUL, _STORED_NUL) if _NUL in obj else obj)
+
+
+class _TextLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        text = str(data, "utf-8")
+        return text.replace(_STORED_NUL, _NUL) if _STORED_NUL in text else text
+
+
+class _Adapters:
+    """The types of values, as psycopg wants to be told of them."""
+
+    connection = None
+
+    def __init__(self) -> None:
+        self.adapters = AdaptersMap(psycopg.adapters)
+        for kind, dumper in ((int, _IntDumper), (bool, _BoolDumper), (str, _TextDumper)):
+            self.adapters.register_dumper(kind, dumper)
+        self.adapters.register_loader("text", _TextLoader)
+
+
+class PostgresDatabase:
+    """One schema of a database; one transaction at a time."""
+
+    def __init__(self, url: str, schema: PostgresSchema) -> None:
+        self._url = url
+        self._schema = schema
+        self._place = _place(url)
+        self._writer: _Connection | None = None
+        self._writing = asyncio.Lock()
+        self._readers: list[_Connection] = []
+        """Those that nobody uses at the moment."""
+        self._reading = asyncio.Semaphore(_READERS)
+        self._closed = False
+        self.files_lost = Signal[StorageLostError]()
+        """Never notified: the files are the server's."""
+        self.lost: StorageLostError | None = None
+
+    @classmethod
+    async def open(cls, url: str, schema: PostgresSchema) -> PostgresDatabase:
+        """Connect, and bring the tables to the current version.
+
+        Raises:
+            AntiphonError: storage_failed if the server cannot be reached, or the tables were made
+                by a newer version that this one may not use.
+        """
+        database = cls(url, schema)
+        try:
+            await database._migrate()
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Let go of the connections; a transaction that is being written is finished."""
+        self._closed = True
+        async with self._writing:
+            for connection in (self._writer, *self._readers):
+                if connection is not None:
+                    await connection.close()
+            self._writer = None
+            self._readers.clear()
+
+    async def select(self, sql: str, values: Sequence[object] = ()) -> list[TupleRow]:
+        """Return every row of a query."""
+        async with self._reading:
+            connection = await self._usable(self._readers.pop() if self._readers else None)
+            try:
+                cursor = await connection.execute(translate(sql), values, binary=True)
+                return await cursor.fetchall()
+            except psycopg.Error as error:
+                raise self._failure(error) from error
+            finally:
+                if self._closed or not _is_idle(connection):
+                    await connection.close()
+                else:
+                    self._readers.append(connection)
+
+    async def insert(self, sql: str, values: Sequence[object]) -> int:
+        """Carry out one statement in a transaction of its own; the number of the row it made."""
+        words = sql.split(maxsplit=3)
+        numbered = words[0] == "INSERT" and words[2] in _NUMBERED
+        sql = translate(sql) + (" RETURNING number" if numbered else "")
+        async with self._transaction() as connection:
+            cursor = await connection.execute(sql, values, binary=True)
+        row = await cursor.fetchone() if numbered else None
+        return 0 if row is None else int(row[0])
+
+    async def write(self, statements: Iterable[Statement]) -> None:
+        """Carry out all statements in one transaction, or none of them; in one round trip."""
+        async with self._transaction() as connection:
+            cursor = connection.cursor()
+            for sql, rows in statements:
+                if rows:
+                    await cursor.executemany(translate(sql), rows)
+
+    async def take_numbers(self, after: int) -> range:
+        """Take numbers of contexts that no other kernel takes; `after` does not matter."""
+        first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
+        return range(first, first + CONTEXT_NUMBERS)
+
+    async def check_files(self) -> None:
+        """Do nothing: the server looks after its files."""
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[_Connection]:
+        """Gather statements into one transaction, which is sent as a whole and then waited for."""
+        async with self._writing:
+            connection = self._writer = await self._usable(self._writer)
+            try:
+                async with connection.pipeline():
+                    await connection.execute("BEGIN")
+                    yield connection
+                    await connection.execute("COMMIT")
+            except psycopg.Error as error:
+                raise self._failure(error) from error
+            finally:
+                if not _is_idle(connection):
+                    await connection.close()  # which ends the transaction
+
+    async def _usable(self, connection: _Connection | None) -> _Connection:
+        """Return a connection that the server has not ended: this one or a new one."""
+        if self._closed:
+            raise kernel_is_closing()
+        try:
+            if connection is not None and not connection.closed:
+                connection.pgconn.consume_input()  # without waiting
+                return connection
+        except psycopg.OperationalError:
+            _log.info("the connection to the store %s was ended: it is made again", self._place)
+        if connection is not None:
+            await connection.close()
+        try:
+            made = await psycopg.AsyncConnection.connect(
+                self._url,
+                autocommit=True,
+                prepare_threshold=0,
+                context=_Adapters(),
+                cursor_factory=psycopg.AsyncRawCursor,
+                connect_timeout=_CONNECT_SECONDS,
+                tcp_user_timeout=_CONNECT_SECONDS * 1000,
+                fallback_application_name="antiphon",
+            )
+            made.prepared_max = _PREPARED
+            await made.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        return made
+
+    def _failure(self, error: psycopg.Error) -> AntiphonError:
+        if error.sqlstate == FENCE_STATE:
+            return FenceError(**json.loads(error.diag.message_detail or "{}"))
+        return self._failed(str(error).strip())
+
+    def _failed(self, why: str) -> AntiphonError:
+        return AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The store {self._place} could not be used: {why}. Nothing was acknowledged;"
+            " see that its Postgres runs and can be reached, then try again.",
+            store=self._place,
+        )
+
+    async def _migrate(self) -> None:
+        name, schema = self._schema.name, self._schema
+        async with self._writing:
+            connection = self._writer = await self._usable(None)
+            try:
+                async with connection.transaction():
+                    await connection.execute(_LOCK_MIGRATION)
+                    version, usable_from = await _stored_version(connection, name)
+                    if usable_from <= schema.newest < version:
+                        return  # a newer antiphon's, which says that this one may use it
+                    refusal = schema.refusal(version)
+                    if refusal is not None:
+                        raise self._failed(f"the schema {name!r} {refusal}")
+                    for number, sql in schema.steps(version):
+                        await connection.execute(
+                            f"{sql} DELETE FROM schema;"
+                            f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
+                            prepare=False,
+                        )
+            except psycopg.Error as error:
+                raise self._failure(error) from error
+
+
+async def _stored_version(connection: _Connection, name: str) -> tuple[int, int]:
+    """Return the version of a schema and the oldest that may use it; makes one that is missing."""
+    cursor = await connection.execute("SELECT to_regclass($1)::text", (f"{name}.schema",))
+    if await cursor.fetchone() == (None,):
+        await connection.execute(
+            f"CREATE SCHEMA IF NOT EXISTS {name};"
+            f" CREATE TABLE {name}.schema (version BIGINT NOT NULL, usable_from BIGINT NOT NULL)",
+            prepare=False,
+        )
+    cursor = await connection.execute(f"SELECT version, usable_from FROM {name}.schema")
+    version, usable_from = await cursor.fetchone() or (0, 0)
+    return version, usable_from
+
+
+def _is_idle(connection: _Connection) -> bool:
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
+def _place(url: str) -> str:
+    """Return how a database is called in messages: without a password."""
+    try:
+        found = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise AntiphonError(  # the library's message holds all of it
+            ErrorCode.STORAGE_FAILED,
+            "The URL of the store cannot be read: it is to look like"
+            " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with % codes for special characters.",
+        ) from None
+    return f"{found.get('host', 'localhost')}:{found.get('port', 5432)}/{found.get('dbname', '')}"

@@ -1,0 +1,33 @@
+"""Where tables are: in a file of SQLite, or in a database of Postgres."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from antiphon_kernel.storage.database import Database, SqlDatabase
+from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
+from antiphon_kernel.storage.schema import Schema
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+async def open_tables(place: Path | str, schema: Schema, spare: Path | None = None) -> SqlDatabase:
+    """Open or create the tables at `place` and bring them to the current version.
+
+    Args:
+        place: the path of a file, or the URL of a store (`postgresql://…`).
+        spare: a file to copy everything to if the file is deleted or replaced.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    if isinstance(place, Path):
+        return await Database.open(place, schema, spare)
+    try:
+        from antiphon_kernel.storage.postgres import PostgresDatabase
+    except ImportError as error:
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"A store in Postgres needs a library that is not here ({error}): install"
+            " `antiphon[postgres]`.",
+        ) from error
+    return await PostgresDatabase.open(place, POSTGRES_SCHEMAS[schema.name])
