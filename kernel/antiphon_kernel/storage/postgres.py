@@ -62,7 +62,7 @@ _NUMBERED: Final = frozenset(
 )
 """Tables whose rows are numbered as they are inserted."""
 
-_NUL, _STORED_NUL = "\0", "\uffff"
+_NUL, STORED_NUL = "\0", "\uffff"
 
 _LISTED: Final = r"IN \(SELECT value FROM json_each\((\?\d*)\)\)"
 
@@ -107,7 +107,7 @@ class _BoolDumper(Dumper):
 
 class _TextDumper(StrDumperUnknown):
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(obj.replace(_NUL, _STORED_NUL) if _NUL in obj else obj)
+        return super().dump(obj.replace(_NUL, STORED_NUL) if _NUL in obj else obj)
 
 
 class _TextLoader(Loader):
@@ -115,7 +115,7 @@ class _TextLoader(Loader):
 
     def load(self, data: Buffer) -> str:
         text = str(data, "utf-8")
-        return text.replace(_STORED_NUL, _NUL) if _STORED_NUL in text else text
+        return text.replace(STORED_NUL, _NUL) if STORED_NUL in text else text
 
 
 class _Adapters:
@@ -136,7 +136,7 @@ class PostgresDatabase:
     def __init__(self, url: str, schema: PostgresSchema) -> None:
         self._url = url
         self._schema = schema
-        self._place = _place(url)
+        self._place = place_of(url)
         self._writer: _Connection | None = None
         self._writing = asyncio.Lock()
         self._readers: list[_Connection] = []
@@ -313,7 +313,7 @@ def _is_idle(connection: _Connection) -> bool:
     return connection.info.transaction_status == TransactionStatus.IDLE
 
 
-def _place(url: str) -> str:
+def place_of(url: str) -> str:
     """Return how a database is called in messages: without a password."""
     try:
         found = conninfo_to_dict(url)
