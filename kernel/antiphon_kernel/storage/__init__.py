@@ -2,7 +2,6 @@
 
 from antiphon_kernel.storage.auth import (
     AUTH_FILE,
-    AUTH_SCHEMA,
     AuthStore,
     Client,
     Credential,
@@ -47,7 +46,7 @@ from antiphon_kernel.storage.rows import (
     UndoKey,
     UndoRow,
 )
-from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.storage.schema import AUTH_SCHEMA, READABLE_FORMATS
 from antiphon_kernel.storage.search_table import (
     Candidate,
     Indexed,

@@ -14,74 +14,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from antiphon_kernel.storage.database import SqlDatabase, insertion
-from antiphon_kernel.storage.schema import Schema
+from antiphon_kernel.storage.schema import AUTH_SCHEMA
 from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
-
-# Of undecided calls and rules only: who decided about a call is in the context's transactions. The
-# last three columns of credentials are of authorities, which there are no more.
-_SQL: Final = """
-CREATE TABLE users (
-    number INTEGER PRIMARY KEY,
-    username TEXT NOT NULL UNIQUE,
-    principal TEXT NOT NULL UNIQUE,
-    kind TEXT NOT NULL,
-    role TEXT NOT NULL,
-    created INTEGER NOT NULL,
-    barred_until INTEGER
-);
-
-CREATE TABLE credentials (
-    number INTEGER PRIMARY KEY,
-    user INTEGER NOT NULL REFERENCES users (number),
-    kind TEXT NOT NULL,
-    fingerprint TEXT NOT NULL UNIQUE,
-    named INTEGER NOT NULL,
-    created INTEGER NOT NULL,
-    expires INTEGER,
-    revoked INTEGER,
-    uses_allowed INTEGER,
-    uses INTEGER NOT NULL DEFAULT 0,
-    authority INTEGER REFERENCES credentials (number),
-    principals TEXT,
-    role TEXT
-);
-
-CREATE TABLE clients (
-    credential INTEGER NOT NULL REFERENCES credentials (number),
-    secret TEXT NOT NULL,
-    user INTEGER NOT NULL REFERENCES users (number),
-    first_used INTEGER NOT NULL,
-    PRIMARY KEY (credential, secret)
-) WITHOUT ROWID;
-
-CREATE TABLE tool_permissions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    context TEXT NOT NULL,
-    call TEXT NOT NULL,
-    model TEXT NOT NULL,
-    tool TEXT NOT NULL,
-    arguments TEXT NOT NULL,
-    asker TEXT NOT NULL,
-    credential INTEGER REFERENCES credentials (number),
-    asked INTEGER NOT NULL,
-    decided_by TEXT,
-    decided INTEGER
-);
-
-CREATE TABLE decisions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    time INTEGER NOT NULL,
-    principal TEXT NOT NULL,
-    what TEXT NOT NULL
-);
-"""
-
-AUTH_SCHEMA: Final = Schema(5, _SQL, name="auth")
 
 AUTH_FILE: Final = "auth.db"
 

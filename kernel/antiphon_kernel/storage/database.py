@@ -19,7 +19,7 @@ import aiosqlite
 
 from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.signal import Signal
 
@@ -137,9 +137,6 @@ def execute(
             files.check_after_commit()  # a file that was cut gives errors that do not say so
         raise
 
-
-NUMBERS_AT_ONCE: Final = 100
-"""How many numbers of contexts are taken at a time."""
 
 _log = logging.getLogger(__name__)
 

@@ -29,7 +29,8 @@ from psycopg.types.string import StrDumperUnknown
 
 from antiphon_kernel.storage.database import FenceError, Statement
 from antiphon_kernel.storage.open_files import StorageLostError
-from antiphon_kernel.storage.postgres_schema import CONTEXT_NUMBERS, FENCE_STATE, PostgresSchema
+from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
+from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.signal import Signal
 
@@ -209,7 +210,7 @@ class PostgresDatabase:
     async def take_numbers(self, after: int) -> range:
         """Take numbers of contexts that no other kernel takes; `after` does not matter."""
         first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
-        return range(first, first + CONTEXT_NUMBERS)
+        return range(first, first + NUMBERS_AT_ONCE)
 
     async def check_files(self) -> None:
         """Do nothing: the server looks after its files."""

@@ -1,4 +1,4 @@
-"""The tables of `journal.db`, and the way from one version of tables to the next.
+"""The tables of `journal.db` and `auth.db`, and the way from one version of tables to the next.
 
 ``user_version`` is the version. Each stored binary record carries a format byte, so that the
 encoding can change without touching what is on disk. Ids that stand in every row (context,
@@ -13,14 +13,15 @@ from typing import Final
 RECORD_FORMAT: Final = 1
 """Format of the binary columns written by this version."""
 
+NUMBERS_AT_ONCE: Final = 100
+"""How many numbers of contexts a kernel takes at a time."""
+
 READABLE_FORMATS: Final = frozenset({1})
 """Formats of transactions that this version reads."""
 
-# Rows of `ops` are only ever added at the end, under one number that holds context and `seq`, and
-# leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
-# a table of their own would take 13 % more. A blob is written in the transaction of the first block
-# that names it, and stays as the transactions do: there is never one that nothing names.
-_TABLES: Final = """
+# A blob is written in the transaction of the first block that names it, and stays as the
+# transactions do: there is never one that nothing names.
+SHARED_TABLES: Final = """
 CREATE TABLE kernel (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE principals (
@@ -51,27 +52,6 @@ CREATE TABLE contexts (
     source_seq INTEGER,
     copied INTEGER,
     creator INTEGER REFERENCES principals (number)
-);
-
-CREATE TABLE ops (
-    id INTEGER PRIMARY KEY,
-    format INTEGER NOT NULL,
-    time INTEGER NOT NULL,
-    principal INTEGER NOT NULL REFERENCES principals (number),
-    session INTEGER NOT NULL REFERENCES sessions (number),
-    other_operation TEXT,
-    unit INTEGER,
-    blocks NOT NULL,
-    changes BLOB NOT NULL,
-    context INTEGER NOT NULL AS (id >> 32) VIRTUAL,
-    seq INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
-    operation TEXT NOT NULL AS (coalesce(other_operation, 'append')) VIRTUAL,
-    touched TEXT NOT NULL AS (
-        CASE typeof(blocks)
-            WHEN 'integer' THEN (blocks & 4095) || ':' || (blocks >> 12)
-            ELSE blocks
-        END
-    ) VIRTUAL
 );
 
 CREATE TABLE blocks (
@@ -130,8 +110,6 @@ CREATE TABLE snapshots (
 
 CREATE TABLE blobs (hash TEXT PRIMARY KEY, data BLOB NOT NULL);
 
-CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
-
 CREATE TABLE long_texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL);
 
 CREATE TABLE searched (
@@ -163,6 +141,35 @@ CREATE TABLE recent_states (
     state BLOB NOT NULL,
     digest BLOB NOT NULL
 );
+"""
+"""Of version 6; Postgres has them too, with its own types."""
+
+# Rows of `ops` are only ever added at the end, under one number that holds context and `seq`, and
+# leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
+# a table of their own would take 13 % more.
+_SQLITE_TABLES: Final = """
+CREATE TABLE ops (
+    id INTEGER PRIMARY KEY,
+    format INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    session INTEGER NOT NULL REFERENCES sessions (number),
+    other_operation TEXT,
+    unit INTEGER,
+    blocks NOT NULL,
+    changes BLOB NOT NULL,
+    context INTEGER NOT NULL AS (id >> 32) VIRTUAL,
+    seq INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
+    operation TEXT NOT NULL AS (coalesce(other_operation, 'append')) VIRTUAL,
+    touched TEXT NOT NULL AS (
+        CASE typeof(blocks)
+            WHEN 'integer' THEN (blocks & 4095) || ':' || (blocks >> 12)
+            ELSE blocks
+        END
+    ) VIRTUAL
+);
+
+CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
 """
 
 
@@ -285,4 +292,69 @@ CREATE TABLE presences (
 """
 
 
-JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS, _AGENTS, _PRESENCES))
+SHARED_MIGRATIONS: Final = (_FILES, _DRIFTS, _AGENTS, _PRESENCES)
+"""From version 6 to 10; Postgres begins behind them."""
+
+JOURNAL_SCHEMA: Final = Schema(6, SHARED_TABLES + _SQLITE_TABLES, SHARED_MIGRATIONS)
+
+
+# Of undecided calls and rules only: who decided about a call is in the context's transactions. The
+# last three columns of credentials are of authorities, which there are no more.
+_AUTH_TABLES: Final = """
+CREATE TABLE users (
+    number INTEGER PRIMARY KEY,
+    username TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    role TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    barred_until INTEGER
+);
+
+CREATE TABLE credentials (
+    number INTEGER PRIMARY KEY,
+    user INTEGER NOT NULL REFERENCES users (number),
+    kind TEXT NOT NULL,
+    fingerprint TEXT NOT NULL UNIQUE,
+    named INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    expires INTEGER,
+    revoked INTEGER,
+    uses_allowed INTEGER,
+    uses INTEGER NOT NULL DEFAULT 0,
+    authority INTEGER REFERENCES credentials (number),
+    principals TEXT,
+    role TEXT
+);
+
+CREATE TABLE clients (
+    credential INTEGER NOT NULL REFERENCES credentials (number),
+    secret TEXT NOT NULL,
+    user INTEGER NOT NULL REFERENCES users (number),
+    first_used INTEGER NOT NULL,
+    PRIMARY KEY (credential, secret)
+) WITHOUT ROWID;
+
+CREATE TABLE tool_permissions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    context TEXT NOT NULL,
+    call TEXT NOT NULL,
+    model TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    asker TEXT NOT NULL,
+    credential INTEGER REFERENCES credentials (number),
+    asked INTEGER NOT NULL,
+    decided_by TEXT,
+    decided INTEGER
+);
+
+CREATE TABLE decisions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    time INTEGER NOT NULL,
+    principal TEXT NOT NULL,
+    what TEXT NOT NULL
+);
+"""
+
+AUTH_SCHEMA: Final = Schema(5, _AUTH_TABLES, name="auth")
