@@ -186,7 +186,7 @@ def backup_command(file: Path, data: Path, store: str | None, as_json: bool) -> 
         else:
             from antiphon_kernel.maintenance.move import back_up_database
 
-            size = asyncio.run(back_up_database(store, file.absolute(), _progress()))
+            size = back_up_database(store, file.absolute(), _progress())
         _say(
             as_json,
             {"file": str(file.absolute()), "bytes": size},
@@ -249,7 +249,7 @@ def move_command(source: str | None, target: str, data: Path, as_json: bool) -> 
         else:
             folder = Path(target)
             with hold_folder(folder):
-                rows = asyncio.run(move_from_database(source, folder, _progress()))
+                rows = move_from_database(source, folder, _progress())
             said = (
                 f"{rows} rows of the database are in {folder}, and were compared. Start a kernel"
                 f" there, without {STORE_VARIABLE}. The database is as it was: drop it when it is"
@@ -269,9 +269,9 @@ def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
     with _failures(as_json), _in_files(data, store) as folder:
         report = asyncio.run(run_checks(folder))
         if store is not None:
-            from antiphon_kernel.maintenance.move import check_database
+            from antiphon_kernel.maintenance.move import note_database
 
-            check_database(store, report)
+            note_database(store, report)
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)

@@ -6,6 +6,7 @@ What is written is there whole at the end, or not at all; nothing is taken out o
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Final
 import psycopg
 
 from antiphon_kernel.maintenance.restore import Restored, restore
-from antiphon_kernel.maintenance.run_checks import Check, Report
+from antiphon_kernel.maintenance.run_checks import Report
 from antiphon_kernel.storage import (
     AUTH_FILE,
     AUTH_SCHEMA,
@@ -88,7 +89,7 @@ def _fill(data: Path, store: str, parts: Sequence[str], told: Progress) -> int:
         return rows
 
 
-async def move_from_database(store: str, data: Path, told: Progress) -> int:
+def move_from_database(store: str, data: Path, told: Progress) -> int:
     """Copy everything in a database, which no kernel may be using, into a data folder without any.
 
     Returns:
@@ -102,8 +103,10 @@ async def move_from_database(store: str, data: Path, told: Progress) -> int:
     names = (AUTH_FILE, JOURNAL_FILE)
     if there := [name for name in names if (data / name).exists()]:
         raise invalid_params(f"{data} has {join_names(there)} already: name a new folder.")
+    for left in data.glob("moving-*"):  # by a move that was killed
+        shutil.rmtree(left)
     with tempfile.TemporaryDirectory(dir=data, prefix="moving-") as folder:
-        copied = await asyncio.to_thread(copy_database, store, Path(folder), told, alone=True)
+        copied = copy_database(store, Path(folder), told, alone=True)
         for name in names:
             install(Path(folder, name), data / name, data / f"{name}.before-move")
     return copied
@@ -128,10 +131,19 @@ def copy_database(
     with _transaction(store) as connection, FileStore(folder, parts, made=True) as target:
         if alone:
             _refuse_kernels(connection)
+        for part, schema in POSTGRES_SCHEMAS.items():
+            version, usable_from = _versions(connection, part)
+            if version < schema.newest or usable_from > schema.newest:
+                raise AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    f"The tables of {part} in the database have version {version} and can be used"
+                    f" from {usable_from} on, this antiphon knows {schema.newest}: use the one that"
+                    " its kernels are of.",
+                )
         return copy_rows(DatabaseStore(connection), target, parts, told)
 
 
-async def back_up_database(store: str, target: Path, told: Progress) -> int:
+def back_up_database(store: str, target: Path, told: Progress) -> int:
     """Write the journal in a database into a file, beside kernels that run; its size in bytes.
 
     Raises:
@@ -139,8 +151,8 @@ async def back_up_database(store: str, target: Path, told: Progress) -> int:
         OSError: if its folder cannot be written to.
     """
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as folder:
-        await asyncio.to_thread(copy_database, store, Path(folder), told, parts=(JOURNAL,))
-        return await asyncio.to_thread(back_up, Path(folder, JOURNAL_FILE), target)
+        copy_database(store, Path(folder), told, parts=(JOURNAL,))
+        return back_up(Path(folder, JOURNAL_FILE), target)
 
 
 async def restore_into_database(backup: Path, store: str, clock: Clock, told: Progress) -> Restored:
@@ -177,18 +189,20 @@ def database_size(store: str) -> int:
         return int(_values(connection, sql, [list(PARTS)])[0])
 
 
-def check_database(store: str, report: Report) -> None:
-    """Look at what only a database has: versions, its extension, kernels that have died."""
+def note_database(store: str, report: Report) -> None:
+    """Note what only a database has: newer tables, a missing index, kernels that have died."""
     with _transaction(store) as connection:
         for part, schema in POSTGRES_SCHEMAS.items():
-            for usable_from in _values(connection, f"SELECT usable_from FROM {part}.schema"):
-                if int(usable_from) > schema.newest:
-                    what = f"the tables of {part} can be used from version {usable_from} on only"
-                    report.find(Check.FILE, f"{what}, this antiphon knows {schema.newest}")
-        if not _values(connection, "SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'"):
+            if (version := _versions(connection, part)[0]) > schema.newest:
+                report.notes.append(
+                    f"The tables of {part} have version {version}, of a newer antiphon, which lets"
+                    f" this one ({schema.newest}) use them."
+                )
+        if _values(connection, "SELECT to_regclass('journal.search_trigrams')") == [None]:
             report.notes.append(
-                "The extension pg_trgm is missing: searching looks through every text. CREATE"
-                " EXTENSION pg_trgm, as a superuser, before the first kernel."
+                "The index of trigrams is missing, so that searching looks through every text."
+                " With the extension pg_trgm: CREATE INDEX search_trigrams ON journal.search USING"
+                " gin (text gin_trgm_ops)."
             )
         sql = (
             "SELECT format('The kernel at %s, which ended at %s without giving them up, has %s"
@@ -198,6 +212,12 @@ def check_database(store: str, report: Report) -> None:
             " GROUP BY number ORDER BY number"
         )
         report.notes += map(str, _values(connection, sql))
+
+
+def _versions(connection: _Connection, part: str) -> tuple[int, int]:
+    """Return the version of tables, and the oldest version whose antiphon may use them."""
+    row = connection.execute(f"SELECT version, usable_from FROM {part}.schema").fetchone()
+    return row or (0, 0)
 
 
 def _values(connection: _Connection, sql: str, values: Sequence[object] | None = None) -> list[Any]:
@@ -218,6 +238,12 @@ def _transaction(store: str) -> Iterator[_Connection]:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute("SET LOCAL lock_timeout = '10s'")
             yield connection
+    except psycopg.errors.UndefinedTable as error:
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"There is nothing of antiphon in the database {place}: name another one.",
+            store=place,
+        ) from error
     except (psycopg.Error, sqlite3.Error) as error:
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,

@@ -141,7 +141,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     """About the file as a whole."""
     notes: list[str] = field(default_factory=list)
-    """What is as it may be, and worth a word."""
+    """Facts that are no findings, and worth a word."""
 
     def find(self, check: Check, message: str) -> None:
         """Take note of something about the file as a whole that does not hold."""

@@ -19,12 +19,12 @@ from typing import Any, Final, Protocol
 
 import psycopg
 
-from antiphon_kernel.storage.auth import AUTH_FILE, AUTH_SCHEMA
+from antiphon_kernel.storage.auth import AUTH_FILE
 from antiphon_kernel.storage.backup import JOURNAL_FILE
 from antiphon_kernel.storage.commit_rows import SEQ_BITS
 from antiphon_kernel.storage.open_files import make_private
 from antiphon_kernel.storage.postgres import STORED_NUL
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
+from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 Row = tuple[Any, ...]

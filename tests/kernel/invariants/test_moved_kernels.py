@@ -75,7 +75,7 @@ async def test_random_kernel_moved_to_postgres_and_back_is_the_same(
     rows = await move_to_database(data, store, told=lambda table, rows: None)
     back = tmp_path / "back"
     back.mkdir()
-    assert await move_from_database(store, back, told=lambda table, rows: None) == rows
+    assert move_from_database(store, back, told=lambda table, rows: None) == rows
     assert await everything(back) == before
     assert [str(one) for one in (await run_checks(back)).all()] == []
     shared = tmp_path / "shared"

@@ -7,39 +7,37 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import psycopg
+import pytest
 
 from antiphon_kernel.maintenance.move import (
     back_up_database,
-    check_database,
     copy_database,
     move_from_database,
     move_to_database,
+    note_database,
     restore_into_database,
 )
 from antiphon_kernel.maintenance.run_checks import Report, run_checks
-from antiphon_kernel.storage.auth import AUTH_SCHEMA
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA
 from antiphon_kernel.storage.store_copy import PARTS, tables
 from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.clock import SystemClock
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 from tests.kernel.sharing_kernels import kernel_on, silent, write
+
+NEWEST = JOURNAL_SCHEMA.newest
 
 
 def rows_of(store: str) -> dict[str, int]:
     """Return how many rows each table of a database has."""
+    every = [table for part in PARTS for table in tables(part)]
+    sql = " UNION ALL ".join(f"SELECT '{one}', count(*) FROM {one}" for one in every)
     with psycopg.connect(store) as connection:
-        return {
-            str(table): connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for part in PARTS
-            for table in tables(part)
-        }
+        return dict(connection.execute(sql).fetchall())
 
 
 async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
@@ -54,10 +52,10 @@ async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
     moved = rows_of(store)
     folder = tmp_path / "back"
     folder.mkdir()
-    assert died(f"move_from_database({store!r}, Path({str(folder)!r}), die)")
+    assert died(f"asyncio.to_thread(move_from_database, {store!r}, Path({str(folder)!r}), die)")
     assert not [*folder.glob("*.db")]
     assert rows_of(store) == moved
-    await move_from_database(store, folder, silent)
+    move_from_database(store, folder, silent)
     assert (await run_checks(folder)).clean
 
 
@@ -80,28 +78,25 @@ async def test_move_into_a_database_in_use_or_not_empty_is_refused(
 ) -> None:
     await move_to_database(sound, store, silent)
     before = rows_of(store)
-    error = await refused(move_to_database(sound, store, silent))
-    assert "not empty: there are rows in journal.kernel, journal.principals" in error
+    there = "not empty: there are rows in journal.kernel, journal.principals"
+    with pytest.raises(AntiphonError, match=there):
+        await move_to_database(sound, store, silent)
     lease = (
         "INSERT INTO journal.kernels (address, lease_until)"
         " VALUES ('http://10.0.0.1:7410', clock_timestamp() + interval '1 minute')"
     )
     with psycopg.connect(store) as connection:
         connection.execute(lease)
-    assert "http://10.0.0.1:7410" in await refused(move_to_database(sound, store, silent))
     folder = tmp_path / "back"
     folder.mkdir()
-    assert "http://10.0.0.1:7410" in await refused(move_from_database(store, folder, silent))
-    assert "has auth.db, journal.db" in await refused(move_from_database(store, sound, silent))
+    with pytest.raises(AntiphonError, match=r"at http://10\.0\.0\.1:7410: end them"):
+        await move_to_database(sound, store, silent)
+    with pytest.raises(AntiphonError, match=r"at http://10\.0\.0\.1:7410: end them"):
+        move_from_database(store, folder, silent)
+    with pytest.raises(AntiphonError, match=r"has auth\.db, journal\.db already"):
+        move_from_database(store, sound, silent)
     assert not [*folder.iterdir()]
     assert rows_of(store) == before
-
-
-async def refused(work: Coroutine[Any, Any, int]) -> str:
-    """Return why a move cannot be made."""
-    with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await work
-    return caught.value.message
 
 
 async def test_rows_that_do_not_arrive_as_they_were_are_refused(sound: Path, store: str) -> None:
@@ -159,12 +154,15 @@ async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_
 
         writer = asyncio.create_task(write())
         await written.wait()
-        assert await back_up_database(store, backup, silent) == backup.stat().st_size
+        assert (
+            await asyncio.to_thread(back_up_database, store, backup, silent)
+            == backup.stat().st_size
+        )
         assert not writer.done()
         writer.cancel()
         await asyncio.wait([writer])
     with raises(ErrorCode.INVALID_PARAMS):
-        await back_up_database(store, backup, silent)
+        back_up_database(store, backup, silent)
     with sqlite3.connect(backup) as database:
         keys = {row[0] for row in database.execute("SELECT key FROM kernel")}
     database.close()
@@ -180,10 +178,22 @@ async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_
         assert first >= 1 and first - second in (0, 1)
 
 
+async def test_copy_of_tables_that_this_version_may_not_use_is_refused(
+    store: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(store) as connection:
+        connection.execute("UPDATE journal.schema SET version = 99, usable_from = 98")
+    with raises(ErrorCode.STORAGE_FAILED) as caught:
+        copy_database(store, tmp_path, silent)
+    assert f"version 99 and can be used from 98 on, this antiphon knows {NEWEST}" in str(
+        caught.value
+    )
+
+
 async def test_doctor_names_what_only_a_database_has(sound: Path, store: str) -> None:
     await move_to_database(sound, store, silent)
     report = Report()
-    check_database(store, report)
+    note_database(store, report)
     assert (report.clean, report.notes) == (True, [])
     with psycopg.connect(store) as connection:
         connection.execute(
@@ -191,12 +201,11 @@ async def test_doctor_names_what_only_a_database_has(sound: Path, store: str) ->
             "INSERT INTO journal.kernels (number, address, lease_until)"
             " VALUES (77, 'http://10.0.0.1:7410', '2026-01-01 00:00:00Z');"
             "INSERT INTO journal.owners (context, kernel, epoch) VALUES (1, 77, 3), (2, 77, 1);"
-            "UPDATE journal.schema SET version = 99, usable_from = 98"
+            "UPDATE journal.schema SET version = 99"
         )
-    check_database(store, report)
-    assert [str(one) for one in report.all()] == [
-        "file: the tables of journal can be used from version 98 on only, this antiphon knows 10"
-    ]
-    missing, dead = report.notes
-    assert "pg_trgm is missing" in missing
+    note_database(store, report)
+    assert report.clean
+    newer, missing, dead = report.notes
+    assert f"have version 99, of a newer antiphon, which lets this one ({NEWEST})" in newer
+    assert "index of trigrams is missing" in missing
     assert "http://10.0.0.1:7410" in dead and "2026-01-01 00:00:00" in dead and " 2 trees" in dead

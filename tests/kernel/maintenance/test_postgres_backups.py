@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.maintenance.move import check_database, copy_database
+from antiphon_kernel.maintenance.move import copy_database, note_database
 from antiphon_kernel.maintenance.run_checks import run_checks
 from tests.kernel.sharing_kernels import kernel_on, silent, texts, write
 from tests.postgres import PostgresServer, as_server, binaries
@@ -29,7 +29,7 @@ async def check(store: str, folder: Path, *words: str) -> None:
     copy.mkdir()
     copy_database(store, copy, silent)
     report = await run_checks(copy)
-    check_database(store, report)
+    note_database(store, report)
     assert [str(one) for one in report.all()] == []
     async with kernel_on(store, folder / "shared") as (kernel, amy):
         assert await texts(kernel, "default") == [*words]
@@ -43,15 +43,15 @@ async def test_dump_in_another_database_is_sound_and_whole(
         await write(kernel, amy, "default", "one")
         programs = binaries()
         assert programs is not None
-        dump = [programs / "pg_dump", "--file", tmp_path / "dump.sql", store]
-        subprocess.run(dump, check=True)
+        dump = f"--file={tmp_path}/dump.sql"
+        subprocess.run([programs / "pg_dump", dump, store], check=True)
         await write(kernel, amy, "default", "later")
     name = f"{store.rpartition('/')[2]}_other"
     postgres_server.execute(f"CREATE DATABASE {name}")
     other = postgres_server.url(name)
     try:
-        load = [programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", "--file"]
-        subprocess.run([*load, tmp_path / "dump.sql", other], check=True, capture_output=True)
+        load = f"--file={tmp_path}/dump.sql", "--quiet", "--set=ON_ERROR_STOP=1"
+        subprocess.run([programs / "psql", *load, other], check=True, capture_output=True)
         await check(other, tmp_path, "one")
     finally:
         postgres_server.drop_database(name)
