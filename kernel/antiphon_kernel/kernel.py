@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from antiphon_kernel.access import (
     check_project_files,
     check_tool,
 )
+from antiphon_kernel.cluster import Cluster, CommitFence, NewsKind
 from antiphon_kernel.contexts import BlockOwners, Context, PresenceRecorder, UseScope
 from antiphon_kernel.contexts.lineage import Drifts
 from antiphon_kernel.contexts.opening import (
@@ -28,6 +31,7 @@ from antiphon_kernel.contexts.opening import (
     OpenContexts,
     Quarantine,
     SearchIndex,
+    Takeover,
 )
 from antiphon_kernel.conversation import ConversationTrees, UsageSums, layout_of
 from antiphon_kernel.files.file_contexts import FILE_PREFIX, FileContexts, FilePlace
@@ -35,7 +39,7 @@ from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, Journal, SessionRow
+from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -83,8 +87,12 @@ class Kernel:
         clock: Clock,
         ids: IdSource,
         limits: Limits,
+        cluster: Cluster | None = None,
     ) -> None:
         self.project, self.data = project, data
+        self.cluster = cluster
+        """The other kernels on the same database; None if the kernel has files of its own."""
+        ownership = cluster.ownership if cluster is not None else None
         self.registry = registry
         self.clock = clock
         self.ids = ids
@@ -108,14 +116,14 @@ class Kernel:
         journal.files_lost.listen(self.subscriptions.close)
         guard = WriteGuard(self.sessions, members)
         self.contexts = ContextRegistry(journal, clock, ids, guard)
-        self.search = SearchIndex(journal.search, self.contexts.rows, self.context)
+        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self._owns)
         self.quarantine = Quarantine(journal)
         self.usage = UsageSums(journal)
-        self.trees = ConversationTrees(self.contexts.rows, self.context)
+        self.trees = ConversationTrees(self.contexts.rows, self.contexts.root, self.context)
         lease = limits.write_lease_seconds
         self.writers = BlockOwners(members, self.tool_permissions, lease, ids.client_id)
         self.open_contexts = OpenContexts(
-            self.contexts, self.quarantine, self.writers, self.trees.root, limits
+            self.contexts, self.quarantine, self.writers, self.trees.root, limits, ownership
         )
         self.opened, self.closed = self.open_contexts.opened, self.open_contexts.closed
         self.presences = PresenceRecorder(journal, clock)
@@ -134,6 +142,10 @@ class Kernel:
         """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
         self.closed.listen(self.trees.forget)
+        self.takeover: Takeover | None = None
+        """Looks after the contexts of kernels that have died, if there are others."""
+        if cluster is not None:
+            self._join(cluster)
         self._closed = False
 
     @classmethod
@@ -161,21 +173,60 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        journal = await Journal.open(store or data / JOURNAL_FILE, spare)
-        try:
-            members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
-        except BaseException:
-            await journal.close()
-            raise
-        journal.depend_on(members.auth.database)
-        kernel = cls(journal, members, data, project, registry, clock, ids, limits)
-        try:
-            await kernel._start(owner)
-        except BaseException:
-            await members.close()
-            await journal.close()
-            raise
+        async with AsyncExitStack() as stack:
+            journal = await Journal.open(store or data / JOURNAL_FILE, spare)
+            stack.push_async_callback(journal.close)
+            async with journal.alone("founding"):
+                members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
+                stack.push_async_callback(members.close)
+                journal.depend_on(members.auth.database)
+                cluster = None
+                if store is not None:
+                    cluster = await Cluster.open(store, limits.kernel_lease_seconds)
+                    stack.push_async_callback(cluster.close)
+                kernel = cls(journal, members, data, project, registry, clock, ids, limits, cluster)
+                await kernel._start(owner)
+            stack.pop_all()  # from here on `Kernel.close` does it
         return kernel
+
+    def _join(self, cluster: Cluster) -> None:
+        ownership, news = cluster.ownership, cluster.news
+        ownership.read_again = self._read_again
+        self.journal.fence = CommitFence(ownership, self.contexts.root, self.contexts.guard)
+        self.members.auth.changed.listen(partial(news.announce, NewsKind.MEMBERS))
+        news.follow(news.members_changed, self._read_access)
+        self.contexts.is_shared = True
+        self.contexts.stated.listen(self._announce_contexts)
+        self.drifts.known.listen(partial(news.announce, NewsKind.CONTEXTS))
+        self.search.missed.listen(partial(news.announce, NewsKind.SEARCH))
+        news.follow(news.contexts_changed, self._read_again)
+        news.follow(news.search_wanted, self.search.index_own)
+        self.takeover = Takeover(
+            ownership, self.contexts, self.open_contexts, self.limits.takeover_look_seconds
+        )
+
+    def _announce_contexts(self, rows: Sequence[ContextRow]) -> None:
+        assert self.cluster is not None
+        for row in rows:
+            if row.origin is None:
+                self.cluster.ownership.know_new(row.number)
+        self.cluster.news.announce(NewsKind.CONTEXTS)
+
+    async def _read_access(self) -> None:
+        """Read what other kernels may have changed of members, permissions and the label."""
+        await self.members.read_again()
+        await self.tool_permissions.read_again(lambda one: one in self.open_contexts.ids())
+        self.label = (await self.journal.settings("label")).get("label") or self.label
+
+    async def _read_again(self) -> None:
+        """Read what other kernels may have changed."""
+        await self._read_access()
+        await self.contexts.load()
+        await self.drifts.load(self.contexts.has_number)
+        await self.files.read_rows()
+
+    def _owns(self, row: ContextRow) -> bool:
+        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row))
 
     async def _start(self, owner: str) -> None:
         await self.invitations.load()
@@ -195,12 +246,15 @@ class Kernel:
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers.system = self.system
         await self.contexts.load()
-        await self.drifts.load()
+        await self.drifts.load(self.contexts.has_number)
         await self.files.load()
         if not self.contexts.rows():
             with UseScope():  # not as long as the task that opens the kernel
                 await self.create_context(DEFAULT_CONTEXT)
         self.quarantine.scan(self.contexts.rows())
+        if self.cluster is not None and self.takeover is not None:
+            self.cluster.news.start()
+            self.takeover.start()
 
     def start_closing(self) -> None:
         """Notify waiters and subscribers that nothing more will come."""
@@ -219,8 +273,11 @@ class Kernel:
         self._closed = True
         try:
             await self.quarantine.close()
+            if self.takeover is not None:
+                await self.takeover.close()
             await self.search.stop()
             await self.files.close()
+            await self.open_contexts.hand_over_all()
             await self.open_contexts.interrupt_all()
             self.start_closing()
             self.access.close()
@@ -228,6 +285,8 @@ class Kernel:
             await self.open_contexts.close()
         finally:
             self.presences.flush()
+            if self.cluster is not None:
+                await self.cluster.close()
             await self.members.close()
             await self.journal.close()
 
@@ -237,6 +296,7 @@ class Kernel:
         """Give the kernel another label; stored when this returns."""
         await self.journal.set_setting("label", label)
         self.label = label
+        self.members.auth.changed.notify()
 
     def open_session(
         self,
@@ -338,7 +398,7 @@ class Kernel:
         Raises:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
-        found = self.contexts.find(reference)
+        found = await self.contexts.look_up(reference)
         context = self.open_contexts.get(found) or await self.open_contexts.open(
             found, is_partial=is_partial
         )
@@ -374,7 +434,7 @@ class Kernel:
         context = await self.context(in_context)
         if reference in context.document:
             return context, reference
-        author = self.members.find(by, missing=ErrorCode.BLOCK_NOT_FOUND)
+        author = await self.members.look_up(by, missing=ErrorCode.BLOCK_NOT_FOUND)
         block = str(BlockId(context.id, author.id, seq))
         if block not in context.document:
             raise AntiphonError(
@@ -425,6 +485,8 @@ class Kernel:
         if self._closed:
             raise kernel_is_closing()
         found = self.registry[tool]
+        if found.needs is Permission.OWN:
+            await self.members.read_again()
         call = self.start_call(actor, found)
         with UseScope():
             result = await found.handler(call, found.parse(params or {}))

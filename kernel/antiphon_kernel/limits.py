@@ -109,6 +109,10 @@ class Limits(BaseModel):
     write_lease_seconds: float = 60.0
     """How long a model's or a tool's block stays open after a write by a session of a single call,
     such as a POST or a one-shot command; each further write begins anew."""
+    kernel_lease_seconds: float = 5.0
+    """Kernels on one database: how long one of which nothing is heard keeps its contexts."""
+    takeover_look_seconds: float = 1.0
+    """How often each of them looks whether another one has left contexts behind."""
     append_silence_seconds: float = 0.1
     """A streamed append is flushed after so long without another one."""
 

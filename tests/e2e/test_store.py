@@ -33,11 +33,11 @@ def test_folder_is_moved_into_a_database_used_there_and_moved_back(
 
     made = machine.succeed("call", "block.create", json.dumps(message("more")), env=shared)
     assert json.loads(made.stdout)["version"] == 1
-    for command in (["doctor"], ["doctor", "--store", with_password]):
+    for command in (["doctor"], ["doctor", "--store", store]):
         assert machine.succeed(*command, env=shared).stdout.endswith(
             "1 context, 3 transactions: all is well.\n"
         )
-    log = machine.succeed("log", "--store", with_password).stdout.splitlines()
+    log = machine.succeed("log", "--store", store).stdout.splitlines()
     assert sum("wrote in default (create)" in line for line in log) == 2
     backup = tmp_path / "backup.db"
     machine.succeed("backup", str(backup), env=shared)
@@ -68,8 +68,10 @@ def test_database_that_cannot_be_reached_is_named_without_its_password(
         assert done.returncode == 1, command
         assert done.stderr.startswith("antiphon: ") and SECRET not in done.stdout + done.stderr
         assert said in done.stderr or command[0] == "restore"
-    done = machine.run("move", "--to", url)
-    assert done.returncode == 1 and SECRET not in done.stdout + done.stderr
+    for command in (["move", "--to"], ["move", "--to=x", "--from"], ["doctor", "--store"]):
+        done = machine.run(*command, url)
+        assert (done.returncode, "has a password" in done.stderr) == (2, True)
+        assert SECRET not in done.stdout + done.stderr
 
 
 def test_move_with_wrong_arguments_or_a_full_output_says_so(

@@ -25,7 +25,6 @@ from antiphon.cli.kernel_option import (
     AS_KIND,
     DATA,
     KernelTarget,
-    is_typed,
     kernel_options,
     own_kernel,
     print_result,
@@ -36,7 +35,7 @@ from antiphon.cli.opening import open_on_terminal, replay, require_terminal
 from antiphon.cli.share import invite, share
 from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import project_of_data, project_root
-from antiphon_kernel.client.usage import CommandGroup
+from antiphon_kernel.client.usage import CommandGroup, is_typed
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.cli.launcher import chosen_data
 from antiphon.locations import data_folder, project_root
-from antiphon_kernel.client.usage import STORE_VARIABLE, store_option
+from antiphon_kernel.client.usage import STORE_VARIABLE, refuse_password, store_option
 from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE
 from antiphon_kernel.types.quoting import count_of
 
@@ -123,9 +123,20 @@ def restore(file: Path, data: Path | None, store: str | None, as_json: bool) -> 
 
 
 @click.command()
-@click.option("--from", "source", metavar="URL", help="The database that is moved into a folder.")
 @click.option(
-    "--to", "target", metavar="URL|DIR", required=True, help="An empty database, or a new folder."
+    "--from",
+    "source",
+    metavar="URL",
+    callback=refuse_password,
+    help="The database that is moved into a folder.",
+)
+@click.option(
+    "--to",
+    "target",
+    metavar="URL|DIR",
+    required=True,
+    callback=refuse_password,
+    help="An empty database, or a new folder.",
 )
 @DATA
 @_json
@@ -134,8 +145,8 @@ def move(source: str | None, target: str, data: Path | None, as_json: bool) -> N
 
     With --to URL everything of the folder goes into the database, with --from URL --to DIR
     everything in the database into the data folder DIR. All of it is there at the end, or nothing;
-    what was copied from is not changed. No kernel may be running on either. A password is better
-    in PGPASSWORD or ~/.pgpass than in the URL.
+    what was copied from is not changed. No kernel may be running on either. A password is for
+    PGPASSWORD or ~/.pgpass.
 
     Exit codes: 0 moved, 1 it could not be, 2 wrong arguments, 4 a kernel is running on the folder.
     """

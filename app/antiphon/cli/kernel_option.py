@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from antiphon.cli.errors import call_error
 from antiphon.cli.signals import GRACE_SECONDS, default_sigint, run
-from antiphon_kernel.client.usage import data_option
+from antiphon_kernel.client.usage import data_option, is_typed
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import Locate
@@ -159,12 +158,6 @@ def _chosen(data: Path | None, url: str | None) -> KernelTarget:
     hide_token_from_argv(sys.argv[1:], url)
     address, context = with_token(url, state_folder())
     return KernelTarget(lambda: lambda: address, context)
-
-
-def is_typed(option: str) -> bool:
-    """Return whether an option of the command is on the command line, and not in a variable."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is ParameterSource.COMMANDLINE
 
 
 def own_kernel(data: Path | None) -> KernelTarget:

@@ -17,6 +17,7 @@ from antiphon_kernel.access.invitations import (
 )
 from antiphon_kernel.access.permissions import check_update
 from antiphon_kernel.access.sessions import HOSTED, Dismissal, Sessions
+from antiphon_kernel.storage import Ending, StoredAccess
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -75,6 +76,28 @@ class WriteGuard:
         self._sessions.check(actor)
         check_update(actor.principal, self._members.role_of(actor.principal))
 
+    # Commits that are on their way
+
+    def epoch_of(self, principal: PrincipalId) -> int | None:
+        """Return how often a principal's rights have changed; None if nobody changes them."""
+        return self._members.epoch_of(principal)
+
+    async def read_again(self) -> None:
+        """Read what other kernels have changed."""
+        await self._members.read_again()
+
+    def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
+        """Return why a session may not write, or cannot be asked any more; None if it may."""
+        actor = self._sessions.find(SessionId(session))
+        if actor is None:
+            what = f"The rights of {principal.username} have changed, and the session has ended."
+            return AntiphonError(ErrorCode.PERMISSION_DENIED, what)
+        try:
+            self.check_writer(actor)
+        except AntiphonError as error:
+            return error
+        return None
+
 
 class AccessControl:
     """Changes of standing. They are in effect at once, also while the disk is slow.
@@ -97,6 +120,7 @@ class AccessControl:
         """Announced when somebody has joined, and when the kernel is closing."""
         self._last_here: dict[PrincipalId, int] = {}
         self._expiry: asyncio.TimerHandle | None = None
+        members.read.listen(self._take_over)
 
     def close(self) -> None:
         """Stop watching for invitations that expire."""
@@ -206,15 +230,11 @@ class AccessControl:
             AntiphonError: permission_denied for the founder and for the kernel itself.
         """
         self._check_not_fixed(principal, "keeps the role owner")
-        ended = 0
-        if role is not self._members.role_of(principal):
-            reason = f"{by.username} made you {role.described()}: connect again."
-            dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
-            ended = self._sessions.dismiss(
-                dismissal,
-                lambda one: one.principal.id == principal.id and _ends_with_role(one, role),
-            )
-        await self._members.give_role(principal, role)
+        reason = f"{by.username} made you {role.described()}: connect again."
+        ending = Ending(CloseCode.ROLE_CHANGED, reason, principal.id, role=role)
+        is_new = role is not self._members.role_of(principal)
+        ended = self._end(ending) if is_new else 0
+        await self._members.give_role(principal, role, ending if is_new else None)
         return ended
 
     async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
@@ -227,11 +247,10 @@ class AccessControl:
         until = self._clock.now_ms() + minutes * 60_000 if minutes else None
         why = f": {reason}" if reason else ""
         back = f" You may come back at {iso_time(until)}." if until is not None else ""
-        dismissal = Dismissal(
-            CloseCode.KICKED, f"{by.username} kicked {principal.username}{why}.{back}"
-        )
-        ended = self._sessions.dismiss(dismissal, lambda one: one.principal.id == principal.id)
-        await self._members.ban(principal, until)
+        reason = f"{by.username} kicked {principal.username}{why}.{back}"
+        ending = Ending(CloseCode.KICKED, reason, principal.id)
+        ended = self._end(ending)
+        await self._members.ban(principal, until, ending)
         return ended
 
     def end_session(self, session: SessionId, reason: str) -> int:
@@ -243,9 +262,24 @@ class AccessControl:
         self, numbers: list[int], by: Principal, what: str = "invitation"
     ) -> tuple[list[int], int]:
         """Take invitations or keys back; which of them were good, and how many sessions end."""
-        dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the {what}.")
-        ended = self._sessions.dismiss(dismissal, lambda one: one.credential in numbers)
-        return await self._invitations.revoke(numbers), ended
+        reason = f"{by.username} revoked the {what}."
+
+        def ending(number: int) -> Ending:
+            return Ending(CloseCode.REVOKED, reason, credential=number)
+
+        ended = sum(self._end(ending(number)) for number in numbers)
+        return await self._invitations.revoke(numbers, ending), ended
+
+    def _end(self, ending: Ending) -> int:
+        """End the sessions that an ending is about; how many there were."""
+        dismissal = Dismissal(CloseCode(ending.code), ending.reason)
+        return self._sessions.dismiss(dismissal, partial(_is_ended, ending))
+
+    def _take_over(self, stored: StoredAccess) -> None:
+        """End here what has been ended at other kernels."""
+        for ending in stored.endings:
+            self._end(ending)
+        self.end_expired()
 
     def end_expired(self) -> None:
         """End every session of an invitation that has expired; called again when the next does."""
@@ -272,6 +306,15 @@ class AccessControl:
                 f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
                 username=principal.username,
             )
+
+
+def _is_ended(ending: Ending, actor: Actor) -> bool:
+    """Return whether a session is one of those that an ending is about."""
+    if ending.principal not in (None, actor.principal.id):
+        return False
+    if ending.credential not in (None, actor.credential):
+        return False
+    return ending.role is None or _ends_with_role(actor, ending.role)
 
 
 def _ends_with_role(actor: Actor, role: AccessRole) -> bool:

@@ -12,13 +12,24 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.storage import AuthStore, Client, Credential, Decision, Journal, User
+from antiphon_kernel.storage import (
+    AuthStore,
+    Client,
+    Credential,
+    Decision,
+    Ending,
+    Journal,
+    StoredAccess,
+    User,
+)
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -34,6 +45,7 @@ from antiphon_kernel.types.ids import (
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -50,6 +62,14 @@ class Members:
         self._by_id: dict[str, Principal] = {}
         self._users: dict[PrincipalId, User] = {}
         self._adding = asyncio.Lock()
+        self.read = Signal[StoredAccess]()
+        """What other kernels may have changed, once it is in effect here."""
+        self._version = 0
+        """Of the store when it was read last."""
+        self._storing = asyncio.Lock()
+        """Held by whoever stores what is in effect here already, or reads what is stored."""
+        self.unsaved: list[Hashable] = []
+        """Ids of principals and numbers of credentials that are ahead here of what is stored."""
 
     @classmethod
     async def open(
@@ -66,6 +86,7 @@ class Members:
         return members
 
     async def _load(self, known: dict[str, Principal]) -> None:
+        self._version = await self.auth.version()
         self._principals.update(known)
         self._by_id.update((one.id, one) for one in known.values())
         if SYSTEM_NAME not in known:
@@ -107,6 +128,16 @@ class Members:
             return known
         names = {one.username: one.id for one in self}
         return self._by_id[resolve(reference, names, what="principal", missing=missing)]
+
+    async def look_up(
+        self, reference: str, *, missing: ErrorCode = ErrorCode.INVALID_PARAMS
+    ) -> Principal:
+        """Return the same, also if another kernel has made the principal a moment ago."""
+        try:
+            return self.find(reference, missing=missing)
+        except AntiphonError:
+            await self.read_again()
+            return self.find(reference, missing=missing)
 
     async def principal(
         self,
@@ -151,7 +182,7 @@ class Members:
                 " and -, starting with a letter or digit.",
                 found=truncate(username),
             )
-        async with self._adding:
+        async with self._adding_alone():
             known = self._principals.get(username)
             if known is not None:
                 return known
@@ -160,11 +191,19 @@ class Members:
                     return await self._add(_unwritten_principal(user), user.role)
             return await self._add(self._new(username, kind), role)
 
+    @asynccontextmanager
+    async def _adding_alone(self) -> AsyncIterator[None]:
+        """Let nobody else make principals, and know all that others have made."""
+        async with self._adding, self.auth.database.alone("principals"):
+            await self.read_again()
+            yield
+
     async def set_display_name(self, principal: Principal, name: str) -> Principal:
         """From now on the principal wants to be called so; stored when this returns."""
         renamed = replace(self._by_id[principal.id], display_name=name)
         await self._journal.set_display_name(renamed)
         self._principals[renamed.username] = self._by_id[renamed.id] = renamed
+        self.auth.changed.notify()
         return renamed
 
     async def create_guest(self, name: str, role: AccessRole) -> Principal:
@@ -172,7 +211,7 @@ class Members:
         return await run_uninterrupted(self._create_guest(name, role))
 
     async def _create_guest(self, name: str, role: AccessRole) -> Principal:
-        async with self._adding:
+        async with self._adding_alone():
             taken = {*self._principals, *(user.username for user in self._users.values())}
             number, username = 1, name
             while username in taken:
@@ -198,17 +237,24 @@ class Members:
         user = self._users.get(principal.id)
         return user.role if user is not None else AccessRole.of_kind(principal.kind)
 
-    async def give_role(self, principal: Principal, role: AccessRole) -> None:
-        """From now on the principal has this role; stored when this returns."""
+    async def give_role(
+        self, principal: Principal, role: AccessRole, ending: Ending | None = None
+    ) -> None:
+        """From now on the principal has this role; stored when this returns.
+
+        Args:
+            ending: what ends with it, at other kernels too.
+        """
         user = self._users.get(principal.id)
         if user is None:
             await self._store_role(principal, role)
         else:
-            await self._change(user, lambda now: replace(now, role=role))
+            await self._change(user, lambda now: replace(now, role=role), ending)
 
-    async def ban(self, principal: Principal, until: int | None) -> None:
+    async def ban(self, principal: Principal, until: int | None, ending: Ending) -> None:
         """Let the principal in no more before this time; None: again from now on."""
-        await self._change(self.user(principal), lambda now: replace(now, barred_until=until))
+        user = self.user(principal)
+        await self._change(user, lambda now: replace(now, barred_until=until), ending)
 
     async def record(self, by: Principal, what: str) -> None:
         """Write down what an owner has decided, for `antiphon log`."""
@@ -240,11 +286,59 @@ class Members:
         user = next(one for one in self._users.values() if one.number == number)
         return self._principals[user.username]
 
-    async def _change(self, user: User, changed: Callable[[User], User]) -> None:
+    def epoch_of(self, principal: PrincipalId) -> int | None:
+        """Return how often what a principal may do has changed, as far as is known here."""
+        user = self._users.get(principal)
+        return user.epoch if user is not None else None
+
+    async def _change(
+        self, user: User, changed: Callable[[User], User], ending: Ending | None
+    ) -> None:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
         # Whoever changes their own role loses the session that they do it through.
-        await run_uninterrupted(self.auth.change(now, "role", "barred_until"))
+        columns = "role", "barred_until"
+        store = partial(self.auth.change_rights, now, *columns, of=[now.number], ending=ending)
+        await self.save([now.principal], store)
+
+    async def save(self, unsaved: Iterable[Hashable], store: Callable[[], Awaitable[None]]) -> None:
+        """Store what is in effect already, uninterrupted, and know what else has been stored."""
+        unsaved = list(unsaved)
+        self.unsaved += unsaved
+
+        async def save() -> None:
+            try:
+                async with self._storing:
+                    await store()
+            finally:
+                for one in unsaved:
+                    self.unsaved.remove(one)
+            await self.read_again()
+
+        await run_uninterrupted(save())
+
+    # Other kernels
+
+    async def read_again(self) -> None:
+        """Let what other kernels have stored be in effect here too."""
+        if not self.auth.database.is_shared:
+            return
+        async with self._storing:
+            while (version := await self.auth.version()) != self._version:
+                await self._journal.load_principals()
+                principals = await self._journal.principals()
+                stored = await self.auth.everything(since=self._version)
+                if version == await self.auth.version():
+                    self._take_over(principals, stored)
+                    self._version = version
+
+    def _take_over(self, principals: Iterable[Principal], stored: StoredAccess) -> None:
+        for principal in principals:
+            self._principals[principal.username] = self._by_id[principal.id] = principal
+        for user in stored.users:
+            if user.principal not in self.unsaved:
+                self._users[user.principal] = user
+        self.read.notify(stored)
 
     async def _store_role(self, principal: Principal, role: AccessRole) -> None:
         now, name = self._clock.now_ms(), principal.username
@@ -314,12 +408,17 @@ class Invitations:
         """Every invitation and every key as it is now, by number."""
         self._clients: dict[tuple[int, str], Client] = {}
         self._counting = asyncio.Lock()
+        members.read.listen(self._take_over)
 
     async def load(self) -> None:
         """Read what is stored."""
-        for credential in await self._members.auth.records(Credential):
-            self.credentials[credential.number] = credential
-        for client in await self._members.auth.records(Client):
+        self._take_over(await self._members.auth.everything())
+
+    def _take_over(self, stored: StoredAccess) -> None:
+        for credential in stored.credentials:
+            if credential.number not in self._members.unsaved:
+                self.credentials[credential.number] = credential
+        for client in stored.clients:
             self._clients[client.credential, client.secret] = client
 
     def all(self) -> list[Credential]:
@@ -344,19 +443,20 @@ class Invitations:
             AntiphonError: invalid_params if it is somebody else's.
         """
         user, now = self._members.user(principal).number, self._clock.now_ms()
-        known = self.key(fingerprint)
-        if known is None:
-            await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
-            return
-        if known.user != user and self.is_good(known):
-            raise invalid_params(
-                f"The key {fingerprint} is that of {self._members.of_user(known.user).username}:"
-                " key.revoke takes it from them.",
-                field="key",
-            )
-        credential = replace(known, user=user, created=now, expires=expires, revoked=None)
-        await self._members.auth.change(credential, "user", "created", "expires", "revoked")
-        self.credentials[credential.number] = credential
+        async with self._alone():
+            known = self.key(fingerprint)
+            if known is None:
+                await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
+                return
+            if known.user != user and self.is_good(known):
+                raise invalid_params(
+                    f"The key {fingerprint} is that of {self._members.of_user(known.user).username}:"
+                    " key.revoke takes it from them.",
+                    field="key",
+                )
+            credential = replace(known, user=user, created=now, expires=expires, revoked=None)
+            await self._members.auth.change(credential, "user", "created", "expires", "revoked")
+            self.credentials[credential.number] = credential
 
     async def _add(
         self,
@@ -451,8 +551,12 @@ class Invitations:
         )
         return Issued(token, credential, principal)
 
-    async def revoke(self, numbers: Iterable[int]) -> list[int]:
-        """Nobody comes in with these any more; which of them were good until now."""
+    async def revoke(self, numbers: Iterable[int], ending: Callable[[int], Ending]) -> list[int]:
+        """Nobody comes in with these any more; which of them were good until now.
+
+        Args:
+            ending: what ends with one of them, at other kernels too.
+        """
         numbers, now = list(numbers), self._clock.now_ms()
         revoked = [number for number in numbers if self.credentials[number].revoked is None]
         for number in revoked:
@@ -461,9 +565,13 @@ class Invitations:
         async def store() -> None:
             # All of them: an earlier attempt may have failed at the disk.
             for number in numbers:
-                await self._members.auth.change(self.credentials[number], "revoked")
+                came = {one.user for one in self._clients.values() if one.credential == number}
+                credential = self.credentials[number]
+                await self._members.auth.change_rights(
+                    credential, "revoked", of=came | {credential.user}, ending=ending(number)
+                )
 
-        await run_uninterrupted(store())
+        await self._members.save(numbers, store)
         return revoked
 
     def of(self, principal: Principal) -> list[int]:
@@ -482,12 +590,10 @@ class Invitations:
         Raises:
             AuthenticationError: the token is nobody's, expired, used up or revoked.
         """
-        credential, fingerprint = None, fingerprint_of(token)
-        for one in self.credentials.values():
-            # All of them, so that the time says nothing about how near a guess was.
-            is_it = hmac.compare_digest(one.fingerprint, fingerprint)
-            if is_it and one.kind is CredentialKind.TOKEN:
-                credential = one
+        credential = self._of_token(token)
+        if credential is None:
+            await self._members.read_again()
+            credential = self._of_token(token)
         if credential is None:
             raise AuthenticationError(
                 CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
@@ -497,10 +603,27 @@ class Invitations:
         if secret is not None:
             known = self._clients.get((credential.number, fingerprint_of(secret)))
         if known is None and (secret is not None or credential.uses_allowed is not None):
-            async with self._counting:
+            async with self._alone():
+                self.check_usable(credential.number)
                 return await self._count(credential.number, secret)
         user = known.user if known is not None else credential.user
         return self._members.of_user(user), credential
+
+    def _of_token(self, token: str) -> Credential | None:
+        credential, fingerprint = None, fingerprint_of(token)
+        for one in self.credentials.values():
+            # All of them, so that the time says nothing about how near a guess was.
+            is_it = hmac.compare_digest(one.fingerprint, fingerprint)
+            if is_it and one.kind is CredentialKind.TOKEN:
+                credential = one
+        return credential
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Let nobody else count uses or add keys, and know what others have."""
+        async with self._counting, self._members.auth.database.alone("credentials"):
+            await self._members.read_again()
+            yield
 
     def check_usable(self, number: int) -> None:
         """Raise AuthenticationError if a credential was revoked or has expired."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -138,14 +138,29 @@ class ToolPermissions:
         """Calls that wait, oldest first, by block of the call. Whoever takes one out decides."""
         self.rules: dict[int, ToolPermission] = {}
         """Rules in force, oldest first, by number."""
+        self._reading = asyncio.Lock()
 
     async def load(self) -> None:
         """Read what is stored."""
-        for one in await self._auth.records(ToolPermission):
-            if one.decided_by is None:
-                self.undecided[one.call] = one
-            else:
-                self.rules[one.number] = one
+        await self.read_again(lambda _: False)
+
+    async def read_again(self, is_here: Callable[[ContextId], bool]) -> None:
+        """Read what other kernels have stored.
+
+        Args:
+            is_here: whether a context is open here: nobody else decides about its calls.
+        """
+        async with self._reading:
+            stored = await self._auth.records(ToolPermission)
+            known = [*self.undecided.values(), *self.rules.values()]
+            here = [one for one in known if is_here(one.context)]
+            self.undecided.clear()
+            self.rules.clear()
+            for one in [*here, *(one for one in stored if not is_here(one.context))]:
+                if one.decided_by is None:
+                    self.undecided[one.call] = one
+                else:
+                    self.rules[one.number] = one
 
     async def ask(
         self,

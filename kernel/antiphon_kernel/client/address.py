@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -63,6 +63,11 @@ class KernelAddress(BaseModel):
         if self.client is not None:
             headers["Antiphon-Client"] = self.client
         return headers
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How a WebSocket to the kernel is kept, where the library is not to decide."""
+        return {}
 
 
 Locate = Callable[[], KernelAddress]

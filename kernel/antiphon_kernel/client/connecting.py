@@ -40,6 +40,7 @@ async def open_socket(
     scheme = "wss" if parts.scheme == "https" else "ws"
     base = f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
     way: dict[str, Any] = {"additional_headers": address.headers}
+    kept: dict[str, Any] = {"open_timeout": OPEN_SECONDS, "close_timeout": CLOSE_SECONDS}
     if socket is not None:
         base, way = "ws://localhost", {"unix": True, "path": str(socket)}
     try:
@@ -47,9 +48,8 @@ async def open_socket(
             base + target,
             compression=None,
             max_size=None,
-            open_timeout=OPEN_SECONDS,
-            close_timeout=CLOSE_SECONDS,
             **way,
+            **(kept | address.options),
         )
     except InvalidStatus as error:
         response = error.response

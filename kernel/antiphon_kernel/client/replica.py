@@ -42,6 +42,9 @@ LAST_SECONDS: Final = 1.0
 STEADY_SECONDS: Final = 1.0
 """How long a connection has to last for the next attempt to come as soon as the first."""
 
+_COME_AGAIN: Final = (CloseCode.MOVED, CloseCode.RESTART)
+"""Close codes after which another kernel may be there already."""
+
 Result = TypeVar("Result")
 
 
@@ -149,7 +152,7 @@ class Replica(LocalReplica):
                 if self._closed.is_set():  # while the socket opened: `close` did not know it
                     await socket.close()
                     break
-                began, is_kept = loop.time(), True
+                began, is_kept, is_moved = loop.time(), True, False
                 if self._replay is not None:
                     was_live, refused = False, None
                     try:
@@ -159,6 +162,7 @@ class Replica(LocalReplica):
                         self.become(ReplicaState.OFFLINE)
                 else:
                     was_live, refused = await self._serve(socket)
+                    is_moved = was_live and socket.close_code in _COME_AGAIN
                 if refused is not None and not self._closed.is_set():
                     if refused.code == CloseCode.REFUSED and self._keep is not None:
                         self._replay = EditReplay(self.document.client_id, RandomIds().client_id())
@@ -170,6 +174,9 @@ class Replica(LocalReplica):
                 is_steady = was_live and loop.time() - began >= STEADY_SECONDS
                 if is_steady or (self._replay is not None and is_kept):
                     attempt = 0
+                if is_moved and attempt == 0:
+                    attempt = 1
+                    continue
             await self._unless_closed(asyncio.sleep(self._retry(attempt)))
             attempt += 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection
@@ -16,7 +16,14 @@ from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.yjs.close_codes import CloseCode, is_final
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
+
+
+class CallNotMade(AntiphonError):
+    """The kernel cannot be reached, or has ended before it began with the call."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NO_KERNEL, message)
 
 
 class ToolClient:
@@ -40,9 +47,10 @@ class ToolClient:
         self._query = {"once": "1"} if once else {}
         if as_kind is not None:
             self._query["kind"] = as_kind
-        self.on_push: Callable[[dict[str, Any]], None] = lambda _: None
+        self.on_push: Callable[[dict[str, Any]], Awaitable[None] | None] = lambda _: None
         """Gets what comes unasked: `{"subscription", "event"}`, and as the last one of a
-        subscription that is cut off `{"subscription", "error"}`."""
+        subscription that is cut off `{"subscription", "error"}`. What it returns is waited for
+        before more is read."""
         self._following: dict[str, ClientConnection] = {}
         self._as_name = as_name
         self._socket: ClientConnection | None = None
@@ -60,8 +68,8 @@ class ToolClient:
 
         Raises:
             AntiphonError: what the tool failed with; `too_large` if it is more than a kernel takes
-                at a time; `no_kernel` if the kernel cannot be reached, or went away before it
-                answered (the call may have taken effect then).
+                at a time; `no_kernel` if the kernel cannot be reached (CallNotMade), or went away
+                before it answered (the call may have taken effect then).
         """
         number = next(self._ids)
         frame = json.dumps({"id": number, "tool": tool, "params": dict(params)})
@@ -75,9 +83,7 @@ class ToolClient:
             )
         async with self._connecting:
             if self._socket is None:
-                self._socket = await open_socket(
-                    self._locate(), ("call",), as_name=self._as_name, **self._query
-                )
+                self._socket = await self._open()
                 reading = self._read(self._socket)
                 self._reader = asyncio.create_task(reading, name="answers to tool calls")
             socket = self._socket
@@ -94,10 +100,15 @@ class ToolClient:
         if tool == "block.subscribe":
             self._following[result["subscription"]] = socket
             if self._socket is not socket:
-                self._cut_off(socket)
+                await self._cut_off(socket)
         elif tool == "block.unsubscribe":
             self._following.pop(result["subscription"], None)
         return result
+
+    def cut(self) -> None:
+        """Drop the connection, which is of no use any more; the next call makes another one."""
+        if self._socket is not None:
+            self._socket.transport.abort()
 
     async def close(self) -> None:
         """Let go of the connection; calls that wait for an answer fail with `no_kernel`."""
@@ -108,10 +119,20 @@ class ToolClient:
         if reader is not None:
             await reader
 
+    async def _open(self) -> ClientConnection:
+        try:
+            return await open_socket(
+                self._locate(), ("call",), as_name=self._as_name, **self._query
+            )
+        except AntiphonError as error:
+            if error.code is not ErrorCode.NO_KERNEL:
+                raise
+            raise CallNotMade(error.message) from error
+
     async def _read(self, socket: ClientConnection) -> None:
         try:
             async for message in socket:
-                self._answered(json.loads(message))
+                await self._answered(json.loads(message))
         except ConnectionClosed:
             pass
         finally:
@@ -120,13 +141,13 @@ class ToolClient:
             for answer in self._pending.values():
                 if not answer.done():
                     answer.set_exception(_lost(socket))
-            self._cut_off(socket)
+            await self._cut_off(socket)
 
-    def _answered(self, message: dict[str, Any]) -> None:
+    async def _answered(self, message: dict[str, Any]) -> None:
         if "subscription" in message:
             if "error" in message:
                 self._following.pop(message["subscription"], None)
-            self.on_push(message)
+            await self._push(message)
             return
         # What the kernel could not read has no id: it can only have been the oldest call.
         number = message["id"] if message["id"] is not None else next(iter(self._pending), 0)
@@ -139,12 +160,16 @@ class ToolClient:
         else:
             answer.set_exception(read_error(error))
 
-    def _cut_off(self, socket: ClientConnection) -> None:
+    async def _push(self, message: dict[str, Any]) -> None:
+        if (handling := self.on_push(message)) is not None:
+            await handling
+
+    async def _cut_off(self, socket: ClientConnection) -> None:
         for subscription, over in list(self._following.items()):
             if over is socket:
                 del self._following[subscription]
                 error = _lost(socket).as_json()
-                self.on_push({"subscription": subscription, "error": error})
+                await self._push({"subscription": subscription, "error": error})
 
 
 def read_error(stated: Mapping[str, Any]) -> AntiphonError:
@@ -159,6 +184,8 @@ def _lost(socket: ClientConnection) -> AntiphonError:
     if socket.close_code is not None and is_final(socket.close_code):
         reason = socket.close_reason or f"refused with code {socket.close_code}"
         return AntiphonError(ErrorCode.PERMISSION_DENIED, reason)
+    if (socket.close_code, socket.close_reason) == (CloseCode.RESTART, SHUTTING_DOWN):
+        return CallNotMade("The kernel has ended and did not begin with the call: call again.")
     if socket.close_code == CloseCode.TOO_LARGE:
         return AntiphonError(
             ErrorCode.TOO_LARGE,

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
+from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import ExitCode
@@ -52,14 +54,26 @@ STORE_VARIABLE: Final = "ANTIPHON_STORE"
 
 
 def store_option() -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the option --store of a command, which names a database of Postgres."""
+    """Return the option --store of a command, which names a database."""
     return click.option(
         "--store",
         metavar="URL",
         envvar=STORE_VARIABLE,
-        help="The database that kernels share, as postgresql://USER@HOST/NAME; with a password"
-        f" rather in {STORE_VARIABLE}.",
+        callback=refuse_password,
+        help="A Postgres database, postgresql://..., that kernels share. A password is for"
+        f" {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
     )
+
+
+def refuse_password(context: click.Context, option: click.Parameter, url: str | None) -> str | None:
+    """Return a URL as an option has it, unless there is a password on the command line."""
+    is_typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+    if url is not None and is_typed and urlsplit(url).password:
+        raise click.UsageError(
+            f"{option.opts[0]} has a password, which everybody on this machine could read: put it"
+            f" into PGPASSWORD or ~/.pgpass, or the URL of --store into {STORE_VARIABLE}"
+        )
+    return url
 
 
 def exit_code(error: AntiphonError) -> ExitCode:

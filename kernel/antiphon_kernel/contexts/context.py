@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from antiphon_kernel.access import WriteGuard, check_draft
+from antiphon_kernel.cluster import stop_forwarding
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.contexts.commit_types import (
@@ -508,6 +509,7 @@ class Context:
         if self._later is not None:
             self._later.append((row.seq, update))
         on_disk = self._journal.commit(row)
+        stop_forwarding()
         versions = {block.id: block.version for block in row.blocks}
         changes = tuple(self._changes)
         self._changes.clear()
@@ -589,14 +591,14 @@ class Context:
         error = future.exception()
         if error is not None:
             assert isinstance(error, AntiphonError)
-            self._stop(error)
+            self.stop(error)
             return
         self.blocks.persisted.update(versions)
         for broadcast in broadcasts:
             self.committed.notify(broadcast)
 
-    def _stop(self, error: AntiphonError) -> None:
-        """Take nothing more: the document is not what is on disk."""
+    def stop(self, error: AntiphonError) -> None:
+        """Take nothing more: the document is not what is on disk, or will not be."""
         if self._failure is None:
             self._failure = error
             self.failed.notify(error)
@@ -610,7 +612,7 @@ class Context:
         try:
             yield
         except BaseException:
-            self._stop(
+            self.stop(
                 AntiphonError(
                     ErrorCode.STORAGE_FAILED,
                     f"A change of context {self.row.label} failed half-way, so the context is read"

@@ -116,9 +116,12 @@ class ConversationTrees:
     def __init__(
         self,
         rows: Callable[[], Sequence[ContextRow]],
+        root: Callable[[ContextRow], int],
         open_context: Callable[[str], Awaitable[Context]],
     ) -> None:
+        """`root`: the number of the context that one goes back to."""
         self._rows = rows
+        self._root_of = root
         self._open = open_context
         self._known = 0
         self._roots: dict[int, int] = {}
@@ -195,8 +198,7 @@ class ConversationTrees:
     def _learn(self) -> None:
         rows = self._rows()
         for row in rows[self._known :]:
-            root = self._roots[row.origin.source] if row.origin is not None else row.number
-            self._roots[row.number] = root
+            root = self._roots[row.number] = self._root_of(row)
             self._families.setdefault(root, {})[row.id] = row
             self._unread.setdefault(root, {})[row.id] = None
         self._known = len(rows)

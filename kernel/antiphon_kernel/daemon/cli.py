@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -34,6 +35,7 @@ from antiphon_kernel.client.usage import (
     STORE_VARIABLE,
     CommandGroup,
     data_option,
+    refuse_password,
     store_option,
 )
 from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
@@ -67,6 +69,24 @@ _store = store_option()
 _json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
+class _HostAndPort(click.ParamType[tuple[str, int]]):
+    """A host and a port, `HOST:PORT` with an IPv6 address in brackets."""
+
+    name = "address"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        try:
+            parts = urlsplit(f"//{value}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if host is None or port is None:
+            self.fail(f"{value!r} is not HOST:PORT", param, ctx)
+        return host, port
+
+
 @click.group(cls=CommandGroup)
 def main() -> None:
     """The antiphon kernel, without the app."""
@@ -86,6 +106,14 @@ def main() -> None:
     default=0,
     show_default=True,
     help="TCP port on the loopback interface; 0 takes the last one again, or any free one.",
+)
+@store_option()
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    type=_HostAndPort(),
+    help="With --store: where other kernels reach this one, and clients by a proxy."
+    "  [default: the loopback interface, any free port]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one line of JSON.")
 @click.option(
@@ -107,9 +135,8 @@ def main() -> None:
 @click.option(
     "--idle",
     type=click.FloatRange(0),
-    default=IDLE_SECONDS,
-    show_default=True,
-    help="End after so many seconds without a client; 0: never.",
+    help="End after so many seconds without a client; 0: never."
+    f"  [default: {IDLE_SECONDS}; with --store 0]",
 )
 @click.option(
     "--exit-with-last-client",
@@ -122,12 +149,14 @@ def serve(
     data: Path | None,
     project: Path | None,
     port: int,
+    store: str | None,
+    listen: tuple[str, int] | None,
     as_json: bool,
     recordings: tuple[Path, ...],
     demo: bool,
     local: bool,
     speed: float,
-    idle: float,
+    idle: float | None,
     with_last_client: bool,
 ) -> None:
     """Serve a project's documents until SIGTERM, Ctrl+C or long idleness.
@@ -137,6 +166,10 @@ def serve(
     """
     from antiphon_kernel.daemon.run import DaemonSettings, run_kernel
 
+    if listen is not None and store is None:
+        raise click.UsageError("--listen is for kernels that share a database: name it by --store")
+    if idle is None:
+        idle = IDLE_SECONDS if store is None else 0.0
     alone = idle or None
     if project is None:
         project = data.absolute().parent if data and data.name == DATA_FOLDER else Path()
@@ -144,6 +177,8 @@ def serve(
         data=(data or project / DATA_FOLDER).absolute(),
         project=project.resolve(),
         port=port,
+        store=store,
+        listen=listen,
         recordings=recordings,
         demo=demo,
         local=local,
@@ -226,8 +261,8 @@ def restore_command(file: Path, data: Path, store: str | None, as_json: bool) ->
 
 
 @main.command("move")
-@click.option("--from", "source", metavar="URL", help="The database that is moved into a folder.")
-@click.option("--to", "target", metavar="URL|DIR", required=True, help="Where everything goes.")
+@click.option("--from", "source", metavar="URL", callback=refuse_password)
+@click.option("--to", "target", metavar="URL|DIR", required=True, callback=refuse_password)
 @_data
 @_json
 def move_command(source: str | None, target: str, data: Path, as_json: bool) -> None:

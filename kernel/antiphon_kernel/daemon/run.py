@@ -29,6 +29,7 @@ from antiphon_kernel.client.address import (
 from antiphon_kernel.client.discovery import RunningKernel, project_of, register_kernel
 from antiphon_kernel.client.ownership import SOCKET_FILE, write_private
 from antiphon_kernel.client.trust import is_trusted_file
+from antiphon_kernel.client.usage import STORE_VARIABLE
 from antiphon_kernel.config import (
     Discovery,
     KernelConfig,
@@ -69,19 +70,25 @@ def remove_address(data: Path) -> None:
         (data / ADDRESS_FILE).unlink(missing_ok=True)
 
 
-async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: Path) -> Server:
+async def serve_on_last_port(
+    kernel: Kernel, data: Path, *, port: int, socket: Path, listen: tuple[str, int] | None = None
+) -> Server:
     """Listen on `port`; if that is 0, on the last one, or on any if that is taken.
+
+    Args:
+        listen: for other kernels, as `Server.start` takes it.
 
     Raises:
         OSError: if the port that was asked for is taken.
     """
     last = last_port(data / PORT_FILE) if port == 0 else None
     try:
-        server = await Server(kernel).start(port=last or port, socket=socket)
+        server = await Server(kernel).start(port=last or port, socket=socket, listen=listen)
     except OSError:
         if last is None:
             raise
-        server = await Server(kernel).start(port=port, socket=socket)  # somebody else has it now
+        # Somebody else has it now.
+        server = await Server(kernel).start(port=port, socket=socket, listen=listen)
     write_private(data / PORT_FILE, f"{server.port}\n")
     return server
 
@@ -116,6 +123,10 @@ class DaemonSettings:
     local: bool = False
     """The small model that a package brings begins by itself, in place of recordings."""
     idle_policy: IdlePolicy = field(default_factory=IdlePolicy)
+    store: str | None = field(default=None, repr=False)
+    """URL of the database that the kernel shares with others, which may have a password in it."""
+    listen: tuple[str, int] | None = None
+    """Host and port for the others; None for the loopback interface and any free port."""
     starter: int | None = None
     """Descriptor of a pipe that whoever started the process holds open for as long as they run."""
 
@@ -158,7 +169,7 @@ def _load_models(settings: DaemonSettings) -> Models:
     config, variables = load_config(
         user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
     )
-    hide_variables(variables)
+    hide_variables([*variables, STORE_VARIABLE])
     if settings.local:
         local = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
         return Models(config=local, auto_play=True, opening=LOCAL_OPENING)
@@ -237,6 +248,7 @@ async def _open_kernel(
         owner=owner_name(getpass.getuser()),
         clock=clock,
         spare=None if settings.demo else spare,
+        store=settings.store,
     )
     kernel.presences.is_on = models.config.context.record_presence
     settled, files = models.config.files, kernel.files
@@ -249,7 +261,9 @@ async def _open_kernel(
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
         socket = settings.data / SOCKET_FILE
-        server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
+        server = await serve_on_last_port(
+            kernel, settings.data, port=settings.port, socket=socket, listen=settings.listen
+        )
         stack.push_async_callback(server.close)
         for work, name in (
             (models.look(), "local models"),

@@ -151,14 +151,23 @@ class FileContexts:
 
     async def load(self) -> None:
         """Read which files there are, and finish what a kill has interrupted."""
-        numbers = {row.number: row.id for row in self._contexts.rows()}
-        for row in await self._contexts.journal.files():
-            self._store(numbers[row.context], row)
+        await self.read_rows()
         if self._copies.is_dir():
             for path in await asyncio.to_thread(restore_interrupted, self._project, self._copies):
                 _log.warning("a write of %s was interrupted and is undone", path.shown)
 
+    async def read_rows(self) -> None:
+        """Read which files there are; what is known of those that are open is newer."""
+        for row in await self._contexts.journal.files():
+            if self._contexts.has_number(row.context):
+                context = self._contexts.of_number(row.context).id
+                if context not in self._open:
+                    self._store(context, row)
+
     def _store(self, context: ContextId, row: FileRow) -> None:
+        before = self._rows.get(context)
+        if before is not None and self._paths.get(before.path) == context:
+            del self._paths[before.path]
         self._rows[context] = row
         self._paths[row.path] = context
 
@@ -223,11 +232,9 @@ class FileContexts:
                 await self._moved(file, path, file.disk)
 
     async def _moved(self, file: OpenFile, path: ProjectPath, by: Actor) -> None:
-        before = file.path.shown
         await file.take_path(path, by)
         self.servers.closed(file)
         self.servers.opened(file)
-        del self._paths[before]
         self._store(file.context.id, file.row)
         self._watch()
         self._save_later(file)
@@ -453,6 +460,9 @@ class FileContexts:
         """
         found = await self.find(path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
+            if found.shown not in self._paths and self._contexts.is_shared:
+                await self._contexts.load()
+                await self.read_rows()
             context = self._paths.get(found.shown)
             if context is None:
                 context = await self._create(found)

@@ -33,6 +33,7 @@ from antiphon_kernel.server.connections import (
     Connections,
 )
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.peers import PeerStatement
 from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -65,7 +66,9 @@ class AuthenticatedSession:
     actor: Actor
     query: Mapping[str, str]
     is_guest: bool
-    """Whether an invitation let it in."""
+    """Whether an invitation let it in, here and not at another kernel that speaks for it."""
+    is_peer: bool = False
+    """Whether another kernel speaks for it."""
 
 
 ACT_AS_KINDS: Final = (
@@ -88,10 +91,26 @@ class Authenticator:
         self._connections = connections
         self._limits = limits
         self._owner_fingerprint = fingerprint_of(token)
+        self._peer_fingerprint: str | None = None
         self._wrong_tokens = Rates(1 / SECONDS_EACH, BURST, kernel.clock.monotonic, ADDRESSES)
         self._guests: Counter[PrincipalId] = Counter()
         self._arrivals = Rates(limits.connects_per_second, limits.connects_at_once)
         self._calls = Rates(limits.calls_per_second, limits.calls_at_once)
+
+    def trust_peers(self, secret: str) -> None:
+        """Believe from now on whoever shows the secret of the cluster."""
+        self._peer_fingerprint = fingerprint_of(secret)
+
+    def check_peer(self, headers: Headers) -> None:
+        """Raise AuthenticationError unless a request comes from another kernel of the cluster."""
+        expected = self._peer_fingerprint
+        shown = fingerprint_of(headers.get("authorization", "").removeprefix("Bearer "))
+        if expected is None or not hmac.compare_digest(shown, expected):
+            raise AuthenticationError(
+                CloseCode.UNAUTHORISED,
+                "This is not the secret of the kernels on this database: only those are believed"
+                " for whom they speak.",
+            )
 
     @asynccontextmanager
     async def session(self, scope: MutableMapping[str, Any]) -> AsyncIterator[AuthenticatedSession]:
@@ -103,6 +122,13 @@ class Authenticator:
         """
         query = QueryParams(scope["query_string"])
         via = scope[VIA]
+        stated = PeerStatement.read(Headers(scope=scope)) if via != UNIX else None
+        if stated is not None:
+            self.check_peer(Headers(scope=scope))
+            scope[CONNECTION].is_peer = True
+            async with self._serving(scope, await self._opened_for(stated)) as actor:
+                yield AuthenticatedSession(actor, query, is_guest=False, is_peer=True)
+            return
         caller, credential, within = self._kernel.owner, None, None
         if via != UNIX:
             caller, credential, within = await self._authenticate(scope)
@@ -123,18 +149,37 @@ class Authenticator:
             lasts=scope["type"] == "websocket" and "once" not in query,
             within=within.session if within is not None else None,
         )
+        self._guests[principal.id] += is_guest
+        try:
+            async with self._serving(scope, actor):
+                yield AuthenticatedSession(actor, query, is_guest)
+        finally:
+            self._guests[principal.id] -= is_guest
+
+    @asynccontextmanager
+    async def _serving(self, scope: MutableMapping[str, Any], actor: Actor) -> AsyncIterator[Actor]:
+        """Keep a session that has begun until its connection or request is over."""
         self.visits += 1
         scope[CONNECTION].begin_session()
         self._kernel.sessions.on_dismissal(actor, scope[GUARD].dismiss)
-        if is_guest:
-            self._guests[principal.id] += 1
         try:
-            yield AuthenticatedSession(actor, query, is_guest)
+            yield actor
         finally:
-            if is_guest:
-                self._guests[principal.id] -= 1
             self._connections.release(scope[CONNECTION])
             await self._kernel.close_session(actor)
+
+    async def _opened_for(self, stated: PeerStatement) -> Actor:
+        """Begin a session that another kernel has let in, unless this one would not."""
+        await self._kernel.members.read_again()
+        principal = await self._kernel.principal(stated.username, stated.kind)
+        self._kernel.access.check_return(principal, stated.credential)
+        return self._kernel.open_session(
+            principal,
+            stated.via,
+            credential=stated.credential,
+            lasts=stated.lasts,
+            within=stated.within,
+        )
 
     async def queue_up(self, visit: AuthenticatedSession) -> None:
         """Make somebody wait who connects again and again, so that the others need not.
@@ -229,17 +274,21 @@ class Authenticator:
 _LOCALHOST: Final = "localhost"
 
 
-def check_source(scope: Scope) -> None:
+def check_source(scope: Scope, *, is_public: bool) -> None:
     """Check the headers `Host` and `Origin` of a WebSocket or request that came over TCP.
 
     Any port is allowed, since SSH forwards ports under other numbers.
+
+    Args:
+        is_public: whether it came to a listener that has other names than this machine has for
+            itself: pages of those may ask there.
 
     Raises:
         AntiphonError: permission_denied.
     """
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     for host in hosts or [b""]:
-        if not _is_loopback(b"//" + host):
+        if not is_public and not _is_loopback(b"//" + host):
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
                 f"The kernel answers as localhost or 127.0.0.1, not as {_shown(host)}: use one of"
@@ -248,7 +297,8 @@ def check_source(scope: Scope) -> None:
     for origin in [value for name, value in scope["headers"] if name == b"origin"]:
         # In another scheme, as in `tauri://localhost`, the name of an app stands there.
         is_web = origin.lower().startswith((b"http://", b"https://"))
-        if not (is_web and _is_loopback(origin)):
+        is_own = is_public and origin.partition(b"://")[2] in hosts
+        if not (is_web and (is_own or _is_loopback(origin))):
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
                 f"Pages from {_shown(origin)} are not answered, only those from this machine:"

@@ -42,6 +42,8 @@ class TrackedProtocol(asyncio.Protocol):
     tracker: Connections
     via: str
     transport: asyncio.Transport
+    is_peer = False
+    """Whether another kernel has made it."""
     unsent = 0
     """Bytes that the client had not read at the last look."""
     unsent_since = 0.0
@@ -109,8 +111,9 @@ class Connections:
 
     @property
     def is_full(self) -> bool:
-        """Return whether TCP takes no further sessions; the unix socket always does."""
-        return len(self._members[TCP]) >= self._limits.connections
+        """Return whether TCP takes no further clients; the unix socket always does."""
+        clients = sum(not one.is_peer for one in self._members[TCP])
+        return clients >= self._limits.connections
 
     def close(self) -> None:
         """Stop looking after the connections."""

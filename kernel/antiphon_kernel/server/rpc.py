@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -27,6 +28,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.connections import GUARD
+from antiphon_kernel.server.forwarding import Forwarder, SessionCalls
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import whole_message
@@ -43,7 +45,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import quote, truncate
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 FAREWELL_SECONDS: Final = 1.0
@@ -127,6 +129,7 @@ class RpcEndpoint:
 
     kernel: Kernel
     access: Authenticator
+    forwarder: Forwarder
     limits: ServerLimits
     _conversations: set[_Conversation] = field(default_factory=set)
 
@@ -141,17 +144,38 @@ class RpcEndpoint:
 
         The answer to block.subscribe goes on with a line for each event.
         """
-        params = _parse_params(await self._body(request))
-        result = await self.kernel.call(visit.actor, request.path_params["tool"], params)
-        subscriptions = self.kernel.subscriptions.claim(visit.actor.session)
-        if subscriptions:
-            return StreamingResponse(_lines(result, subscriptions[0]), media_type=LINES)
-        return _json(result)
+        body = await self._body(request)
+        params = _parse_params(body)
+
+        async def here() -> Response:
+            result = await self.kernel.call(visit.actor, request.path_params["tool"], params)
+            subscriptions = self.kernel.subscriptions.claim(visit.actor.session)
+            if subscriptions:
+                return StreamingResponse(_lines(result, subscriptions[0]), media_type=LINES)
+            return _json(result)
+
+        return await self._at_owner(request, visit, here, body)
+
+    async def _at_owner(
+        self,
+        request: Request,
+        visit: AuthenticatedSession,
+        here: Callable[[], Awaitable[Response]],
+        body: bytes = b"",
+    ) -> Response:
+        """Answer a request here, or with what the kernel answers that has its context."""
+        there = partial(self.forwarder.relay, request, body)
+        return await self.forwarder.at_owner(visit, here, there)
 
     async def message(self, request: Request, visit: AuthenticatedSession) -> Response:
         """Answer one request to `/messages` as the tools of messages do; text only is written."""
-        tool, params = _message_call(request, await self._body(request))
-        return _json(await self.kernel.call(visit.actor, tool, params))
+        body = await self._body(request)
+        tool, params = _message_call(request, body)
+
+        async def here() -> Response:
+            return _json(await self.kernel.call(visit.actor, tool, params))
+
+        return await self._at_owner(request, visit, here, body)
 
     async def export(self, request: Request, visit: AuthenticatedSession) -> Response:
         """Answer with a context as text.
@@ -162,8 +186,12 @@ class RpcEndpoint:
         redact = request.query_params.getlist("redact")
         params = call.tool.parse({**_query(request), "redact": redact})
         assert isinstance(params, ContextExportParams)
-        context = await call.context(params.context)
-        return _Export(exported(call, context, params), params.format)
+
+        async def here() -> Response:
+            context = await call.context(params.context)
+            return _Export(exported(call, context, params), params.format)
+
+        return await self._at_owner(request, visit, here)
 
     async def import_(self, request: Request, visit: AuthenticatedSession) -> Response:
         """Make a context of the lines of JSON in the body; answer as context.import does."""
@@ -209,8 +237,8 @@ class RpcEndpoint:
         self, socket: WebSocket, visit: AuthenticatedSession
     ) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
-        actor = visit.actor
-        conversation = _Conversation(socket, self.kernel.subscriptions, actor.session)
+        conversation = _Conversation(socket, self.kernel.subscriptions, visit.actor.session)
+        calls = SessionCalls(self.kernel, self.forwarder, visit, conversation.pass_on)
         self._conversations.add(conversation)
         try:
             while True:
@@ -226,7 +254,7 @@ class RpcEndpoint:
                     if conversation.over:
                         continue
                     try:
-                        answer = await self._answer(actor, text)
+                        answer = await self._answer(calls, text)
                     except Exception:
                         _logger.exception("a tool call failed in a way that no error describes")
                         return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
@@ -234,8 +262,9 @@ class RpcEndpoint:
         finally:
             self._conversations.discard(conversation)
             await conversation.close()
+            await calls.close()
 
-    async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
+    async def _answer(self, calls: SessionCalls, text: str) -> dict[str, Any]:
         number: object = None
         try:
             frame = _parse_json(text)
@@ -249,7 +278,7 @@ class RpcEndpoint:
                 params = {}
             if not isinstance(params, dict):
                 raise _not_a_call("`params`, an object", frame)
-            return {"id": number, "result": await self.kernel.call(actor, tool, params)}
+            return {"id": number, "result": await calls.call(tool, params)}
         except AntiphonError as error:
             return {"id": number, "error": error.as_json()}
 
@@ -285,6 +314,10 @@ class _Conversation:
         self._subscriptions = subscriptions
         self._session = session
         self._pushing: dict[asyncio.Task[None], Subscription] = {}
+        self._announced = set[str]()
+        """Subscriptions whose answer has been sent."""
+        self._news = News()
+        self._is_closed = False
         self._sending = asyncio.Lock()
         self._send_now: Callable[[bytes], bool] = socket.scope[GUARD].send_now
 
@@ -294,11 +327,24 @@ class _Conversation:
         if ended:
             await asyncio.wait(ended)
         await self._send(message)
+        if (named := message.get("result", {}).get("subscription")) is not None:
+            # It is named once more, by the answer that ends it.
+            self._announced ^= {named}
+            self._news.announce()
         for subscription in self._subscriptions.claim(self._session):
             name = f"events of subscription {subscription.id}"
             task = asyncio.create_task(self._push(subscription), name=name)
             self._pushing[task] = subscription
             task.add_done_callback(self._pushed)
+
+    async def pass_on(self, message: dict[str, Any]) -> None:
+        """Send an event that comes from another kernel, behind the answer to its subscription."""
+        while message["subscription"] not in self._announced and not self._is_closed:
+            await self._news.wait()
+        if "error" in message:
+            self._announced.discard(message["subscription"])
+        with suppress(ConnectionResetError):
+            await self._send(message)
 
     async def end(self) -> None:
         """Say goodbye once the call that is being carried out has been answered."""
@@ -309,6 +355,8 @@ class _Conversation:
 
     async def close(self) -> None:
         """Pass no event on any more."""
+        self._is_closed = True
+        self._news.announce()
         pushing = list(self._pushing)
         for task in pushing:
             task.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ import stat
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
@@ -24,6 +25,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from antiphon_kernel.access import TOKEN_BYTES
+from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator, check_source
 from antiphon_kernel.server.connection_guard import ConnectionGuard, HttpGuard
@@ -36,10 +38,12 @@ from antiphon_kernel.server.connections import (
     Connections,
     tracked_by,
 )
+from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.mcp.endpoint import METADATA_PATH, PATH, McpEndpoint
-from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
+from antiphon_kernel.server.peers import HAND_OVER_PATH, cluster_secret
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint, refusal
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -67,9 +71,10 @@ class Server:
         self.connections = Connections(limits)
         self._doorman = AcceptQueue()
         self.access = Authenticator(kernel, self.token, self.connections, limits)
-        self.replicas = SyncEndpoint(kernel, self.access, limits)
-        self._calls = RpcEndpoint(kernel, self.access, limits)
-        self.mcp = McpEndpoint(kernel, self.access, limits)
+        self._forwarder = Forwarder(kernel.cluster)
+        self.replicas = SyncEndpoint(kernel, self.access, self._forwarder, limits)
+        self._calls = RpcEndpoint(kernel, self.access, self._forwarder, limits)
+        self.mcp = McpEndpoint(kernel, self.access, self._forwarder, limits)
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder: Path | None = None
 
@@ -91,6 +96,7 @@ class Server:
         async def health(_: Request) -> Response:
             return JSONResponse({"kernel": self._kernel.id})
 
+        hand_over = Route(HAND_OVER_PATH, self._hand_over, methods=["POST"])
         return [
             WebSocketRoute("/sync/{context}", self.replicas),
             WebSocketRoute("/call", calls.socket),
@@ -101,17 +107,30 @@ class Server:
             Route(PATH, self.mcp, methods=["GET", "POST", "DELETE"]),
             *(Route(METADATA_PATH + one, self.mcp.metadata) for one in ("", PATH)),
             Route("/health", health),
+            *([hand_over] if self._kernel.cluster is not None else []),
         ]
 
-    async def start(self, *, port: int, socket: Path) -> Server:
+    async def _hand_over(self, request: Request) -> Response:
+        """Let another kernel of the cluster have a tree of forks."""
+        try:
+            self.access.check_peer(request.headers)
+            await self._kernel.open_contexts.hand_over(int((await request.json())["root"]))
+        except AntiphonError as error:
+            return refusal(error)
+        return JSONResponse({})
+
+    async def start(
+        self, *, port: int, socket: Path, listen: tuple[str, int] | None = None
+    ) -> Server:
         """Listen on a loopback port and a unix socket.
 
         Args:
             port: of the loopback interface; 0 for any free one.
             socket: where the unix socket should be; `Server.socket` says where it is.
+            listen: host and port for other kernels, and for clients with a token; 0 for any port.
 
         Raises:
-            OSError: if the port is taken.
+            OSError: if a port is taken, or the host is not this machine.
         """
         handlers = {404: _not_here, 405: _not_so}
         application = Starlette(exception_handlers=handlers, routes=self.routes)
@@ -130,12 +149,27 @@ class Server:
         self._kernel.reached_at = self.sync
         await self._listen(application, tcp, TCP)
         await self._listen(application, unix, UNIX)
+        if self._kernel.cluster is not None:
+            await self._join(self._kernel.cluster.ownership, application, listen or (HOST, 0))
         return self
 
-    async def _listen(self, application: ASGIApp, sock: sockets.socket, via: str) -> None:
+    async def _join(
+        self, ownership: Ownership, application: ASGIApp, listen: tuple[str, int]
+    ) -> None:
+        """Be reached by the other kernels, and reach them."""
+        self._forwarder.secret = secret = await cluster_secret(self._kernel.journal)
+        self.access.trust_peers(secret)
+        ownership.ask_owner = self._forwarder.ask_owner
+        listener, address = _bind_listener(*listen)
+        await self._listen(application, listener, TCP, is_public=True)
+        await ownership.listen_at(address)
+
+    async def _listen(
+        self, application: ASGIApp, sock: sockets.socket, via: str, *, is_public: bool = False
+    ) -> None:
         """Accept connections on a bound socket."""
         config = Config(
-            _over(via, application),
+            _over(via, application, is_public=is_public),
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -185,7 +219,23 @@ class Server:
         return {task for _, state in self._listeners for task in state.tasks}
 
 
-def _over(via: str, application: ASGIApp) -> ASGIApp:
+def _bind_listener(host: str, port: int) -> tuple[sockets.socket, str]:
+    """Bind a socket for other kernels; return it with the URL at which they reach it.
+
+    That has the name of the machine if the host means all of its addresses.
+    """
+    ((family, kind, protocol, _, address), *_) = sockets.getaddrinfo(
+        host, port, type=sockets.SOCK_STREAM
+    )
+    listener = sockets.socket(family, kind, protocol)
+    listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+    _bind(listener, address)
+    name = sockets.gethostname() if ipaddress.ip_address(address[0]).is_unspecified else host
+    shown = f"[{name}]" if ":" in name else name
+    return listener, f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def _over(via: str, application: ASGIApp, *, is_public: bool) -> ASGIApp:
     """Return an application as one listener sees it: it knows over which transport one comes, and
     has a `ConnectionGuard` in the scope of each connection.
     """
@@ -195,7 +245,7 @@ def _over(via: str, application: ASGIApp) -> ASGIApp:
         _hide_token(scope)
         try:
             if via == TCP:
-                check_source(scope)
+                check_source(scope, is_public=is_public)
         except AntiphonError as error:
             # The answer to a handshake as well, in place of a WebSocket.
             await JSONResponse({"error": error.as_json()}, 403)(scope, receive, send)
@@ -245,7 +295,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _bind(sock: sockets.socket, address: tuple[str, int] | str) -> None:
+def _bind(sock: sockets.socket, address: Any) -> None:
     """Bind a socket; one with a path is this user's alone."""
     mask = os.umask(0o177)
     try:

@@ -6,6 +6,8 @@ from antiphon_kernel.storage.auth import (
     Client,
     Credential,
     Decision,
+    Ending,
+    StoredAccess,
     ToolPermission,
     User,
 )

@@ -8,12 +8,13 @@ elsewhere, or from a backup, asks nobody and allows nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import uuid4
 
-from antiphon_kernel.storage.database import SqlDatabase, insertion
+from antiphon_kernel.storage.database import Row, SqlDatabase, insertion
 from antiphon_kernel.storage.schema import AUTH_SCHEMA
 from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import PrincipalKind
@@ -21,6 +22,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.types.signal import Signal
 
 AUTH_FILE: Final = "auth.db"
 
@@ -37,6 +39,8 @@ class User:
     kind: PrincipalKind
     barred_until: int | None = None
     """Kicked: not let in before this time."""
+    epoch: int = 1
+    """Counts the changes of what it may do, in a store of several kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,32 @@ class Decision:
     """A sentence without a full stop."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Decision that ends sessions, at every kernel. It is about those for which all holds."""
+
+    code: int
+    """Code with which their connections are closed."""
+    reason: str
+    """Why, as they are told."""
+    principal: PrincipalId | None = None
+    """Whose they are; None: anybody's."""
+    credential: int | None = None
+    """Number of the credential that let them in; None: any."""
+    role: AccessRole | None = None
+    """The role of their principal now, with which they cannot go on; None: whatever it is."""
+
+
+class StoredAccess(NamedTuple):
+    """Who may come in, at one moment."""
+
+    users: list[User]
+    credentials: list[Credential]
+    clients: list[Client]
+    endings: list[Ending]
+    """What other kernels have ended since a version, oldest first."""
+
+
 Record = TypeVar("Record", bound=User | Credential | Client | ToolPermission | Decision)
 
 _TABLES: Final[Mapping[type, str]] = {
@@ -125,11 +155,25 @@ _WORDS: Final[Mapping[type, Mapping[str, type[StrEnum]]]] = {
 """Fields of records that hold one of some words."""
 
 
+_ADD_ENDING: Final = (
+    "INSERT INTO endings (version, kernel, code, reason, principal, credential, role)"
+    " SELECT number, ?, ?, ?, ?, ?, ? FROM changes"
+)
+_ENDINGS: Final = (
+    "SELECT code, reason, principal, credential, role FROM endings"
+    " WHERE version > ? AND kernel <> ? ORDER BY number"
+)
+
+
 class AuthStore:
     """The open file. What a method returns is on disk."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self.database = database
+        self.changed = Signal[()]()
+        """Notified after each change of what other kernels hold too."""
+        self._name = uuid4().hex
+        """Stands at what this kernel has ended."""
 
     @classmethod
     async def open(cls, place: Path | str) -> AuthStore:
@@ -142,7 +186,7 @@ class AuthStore:
         Raises:
             AntiphonError: storage_failed if one says something unknown.
         """
-        columns = [one.name for one in fields(kind)]
+        columns = self._columns(kind)
         order = "credential" if kind is Client else "number"
         sql = f"SELECT {_names(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
         rows = await self.database.select(sql)
@@ -150,21 +194,19 @@ class AuthStore:
 
     async def add(self, record: Record) -> Record:
         """Store a record; its number, if it has one, is drawn here."""
-        columns = [one.name for one in fields(record) if one.name != "number"]
+        columns = [one for one in self._columns(type(record)) if one != "number"]
         number = await self.database.insert(
             f"INSERT INTO {_TABLES[type(record)]} ({_names(columns)})"
             f" VALUES ({', '.join('?' * len(columns))})",
             [getattr(record, name) for name in columns],
         )
+        self.changed.notify()
         return record if isinstance(record, Decision | Client) else replace(record, number=number)
 
     async def change(self, record: User | Credential | ToolPermission, *columns: str) -> None:
         """Store these fields of a record that is stored already."""
-        changes = ", ".join(f'"{one}" = ?' for one in columns)
-        await self.database.insert(
-            f"UPDATE {_TABLES[type(record)]} SET {changes} WHERE number = ?",
-            [*(getattr(record, name) for name in columns), record.number],
-        )
+        await self.database.insert(*_change(record, columns))
+        self.changed.notify()
 
     async def count_use(self, credential: Credential, client: Client | None) -> None:
         """A credential has let in one more client; in one transaction with who that is."""
@@ -174,8 +216,8 @@ class AuthStore:
         await self.database.write(
             [
                 (
-                    "UPDATE credentials SET uses = ? WHERE number = ?",
-                    [(credential.uses, credential.number)],
+                    "UPDATE credentials SET uses = uses + 1 WHERE number = ?",
+                    [(credential.number,)],
                 ),
                 (
                     insertion("clients", 'credential secret "user" first_used'),
@@ -183,11 +225,75 @@ class AuthStore:
                 ),
             ]
         )
+        self.changed.notify()
+
+    async def change_rights(
+        self,
+        record: User | Credential,
+        *columns: str,
+        of: Iterable[int],
+        ending: Ending | None,
+    ) -> None:
+        """Store these fields of a record, and that they change what others may do.
+
+        Args:
+            of: numbers of these users.
+            ending: what ends with it.
+        """
+        if not self.database.is_shared:
+            await self.change(record, *columns)
+            return
+        sql, values = _change(record, columns)
+        endings = (self._name, *astuple(ending)) if ending is not None else None
+        raise_epoch = "UPDATE users SET epoch = epoch + 1 WHERE number = ?"
+        await self.database.write(
+            [
+                (raise_epoch, [(user,) for user in sorted(of)]),
+                (sql, [values]),
+                (_ADD_ENDING, [endings] if endings is not None else []),
+            ]
+        )
+        self.changed.notify()
+
+    # Several kernels
+
+    async def version(self) -> int:
+        """Return how often a store of several kernels has been changed, but for permissions."""
+        if not self.database.is_shared:
+            return 0
+        return int((await self.database.select("SELECT number FROM changes"))[0][0])
+
+    async def everything(self, since: int | None = None) -> StoredAccess:
+        """Return who may come in.
+
+        Args:
+            since: the version behind which endings are wanted; None: none are.
+        """
+        endings: list[Ending] = []
+        if since is not None:
+            for row in await self.database.select(_ENDINGS, (since, self._name)):
+                code, reason, principal, credential, role = row
+                ended = AccessRole(role) if role is not None else None
+                endings.append(Ending(code, reason, principal, credential, ended))
+        read = self.records
+        return StoredAccess(await read(User), await read(Credential), await read(Client), endings)
 
     async def remove(self, permission: ToolPermission) -> None:
         """Let a decided call or a rule be forgotten."""
         sql = "DELETE FROM tool_permissions WHERE number = ?"
         await self.database.insert(sql, (permission.number,))
+        self.changed.notify()
+
+    def _columns(self, kind: type) -> list[str]:
+        names = [one.name for one in fields(kind)]
+        return [one for one in names if one != "epoch" or self.database.is_shared]
+
+
+def _change(record: User | Credential | ToolPermission, columns: Iterable[str]) -> tuple[str, Row]:
+    """Return the statement that stores fields of a record, and its values."""
+    stated = ", ".join(f'"{one}" = ?' for one in columns)
+    sql = f"UPDATE {_TABLES[type(record)]} SET {stated} WHERE number = ?"
+    return sql, (*(getattr(record, name) for name in columns), record.number)
 
 
 def _names(columns: Iterable[str]) -> str:

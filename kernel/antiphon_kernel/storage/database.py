@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -21,6 +21,7 @@ from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.signal import Signal
 
 Row = tuple[object, ...]
@@ -46,6 +47,18 @@ class FenceError(AntiphonError):
         self.contexts, self.principals = frozenset(contexts), frozenset(principals)
 
 
+class TakenError(AntiphonError):
+    """A transaction that gives a name which another kernel gave; nothing of it has happened."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            ErrorCode.INVALID_PARAMS,
+            f"Another kernel has just given the name {quote(name)}: give another one.",
+            found=truncate(name),
+        )
+        self.name = name
+
+
 class SqlDatabase(Protocol):
     """Tables that are read and written in SQL that SQLite and Postgres both understand.
 
@@ -53,6 +66,8 @@ class SqlDatabase(Protocol):
     AntiphonError storage_failed.
     """
 
+    is_shared: bool
+    """Whether other kernels read and write too."""
     files_lost: Signal[StorageLostError]
     """Notified once, when the files are found deleted or replaced."""
     lost: StorageLostError | None
@@ -69,6 +84,12 @@ class SqlDatabase(Protocol):
 
         Args:
             statements: if they are made one by one, they are made while those before are written.
+        """
+
+    def alone(self, what: str) -> AbstractAsyncContextManager[None]:
+        """Do something that no other kernel does at the same time, by its name.
+
+        Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
         """
 
     async def take_numbers(self, after: int) -> range:
@@ -163,6 +184,8 @@ class _DatabaseConnection(aiosqlite.Connection):
 
 class Database:
     """One open file; one transaction at a time."""
+
+    is_shared = False
 
     def __init__(
         self,
@@ -266,6 +289,11 @@ class Database:
                 await self._connection.use(execute, statements, files)
             except (sqlite3.Error, StorageLostError) as error:
                 raise await self._failure_of(error) from error
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """Do something as it is: the file has one writer."""
+        yield
 
     async def take_numbers(self, after: int) -> range:
         """Take the next numbers of contexts; the file has one writer, who says what it has."""

@@ -9,7 +9,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from contextlib import AbstractAsyncContextManager
+from itertools import chain, count
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,7 +21,14 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import FenceError, Row, SqlDatabase, Statement, upsert
+from antiphon_kernel.storage.database import (
+    FenceError,
+    Row,
+    SqlDatabase,
+    Statement,
+    TakenError,
+    upsert,
+)
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -44,6 +52,8 @@ from antiphon_kernel.types.signal import Signal
 
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
+_ATTEMPTS: Final = 3
+"""How often commits are tried that were refused only for what was out of date here."""
 _RECORDED: Final = 1_000
 """Sessions that are remembered not to need a row any more; others are offered one again."""
 
@@ -55,6 +65,9 @@ class Fence(Protocol):
 
     def statement(self, group: Sequence[Commit]) -> Statement:
         """Return `SELECT check_commit(...)` for the contexts and principals of the group."""
+
+    async def learn(self, error: FenceError) -> None:
+        """Read again what a refusal has shown to be out of date."""
 
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         """Return why a commit of the refused group fails; None if it is not concerned."""
@@ -132,10 +145,14 @@ class Journal(JournalReader):
                 await asyncio.wait([task])
         await self._database.close()
 
+    def alone(self, what: str) -> AbstractAsyncContextManager[None]:
+        """Do something that no other kernel does at the same time; see `Database.alone`."""
+        return self._database.alone(what)
+
     async def load_principals(self) -> None:
         """Read by which numbers principals are known: others may have been added elsewhere."""
         rows = await self._database.select("SELECT id, number FROM principals")
-        self._principals = {row[0]: row[1] for row in rows}
+        self._principals |= {row[0]: row[1] for row in rows}
 
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
@@ -148,6 +165,12 @@ class Journal(JournalReader):
 
     async def set_setting(self, key: str, value: str) -> None:
         await self._database.insert(upsert("kernel", "key", "value"), (key, value))
+
+    async def settle(self, key: str, value: str) -> str:
+        """Store a fact about the kernel unless there is one; return the one that there is."""
+        sql = "INSERT INTO kernel (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+        await self._database.insert(sql, (key, value))
+        return (await self.settings(key))[key]
 
     async def add_principal(self, principal: Principal, created: int) -> None:
         number = await self._database.insert(
@@ -251,6 +274,15 @@ class Journal(JournalReader):
         self._wake.set()
         return future
 
+    def refuse_waiting(self, context: ContextRow, error: AntiphonError) -> None:
+        """Let what waits to be written of a context fail, until the context is loaded again.
+
+        What is being written already may succeed.
+        """
+        number = context.number
+        self._generations[number] = self._generations.get(number, 0) + 1
+        self._failures[number] = error
+
     def refuse_if_broken(self) -> None:
         """Raises AntiphonError storage_failed if nothing can be committed any more."""
         if self._broken is not None:
@@ -329,22 +361,39 @@ class Journal(JournalReader):
     async def _write_sound(self, sound: Sequence[Sequence[Commit]]) -> dict[int, AntiphonError]:
         """Write all that is not refused; why the others fail, by the number of the context."""
         failed: dict[int, AntiphonError] = {}
-        while True:
+        for attempt in count(1):
             error = await self._write_group([*chain(*sound)])
             if error is None:
-                return failed
+                break
+            error = await self._learn(error)
             refused = {
                 commits[0].context.number: why
                 for commits in sound
                 if (why := self._refusal(error, commits)) is not None
             }
+            if not refused and isinstance(error, FenceError) and attempt < _ATTEMPTS:
+                continue  # all that was out of date has been read again
             # What nobody in particular is to blame for, all fail of.
             failed |= refused or {commits[0].context.number: error for commits in sound}
             sound = [one for one in sound if one[0].context.number not in failed]
             if not sound:
-                return failed
+                break
+        return failed
+
+    async def _learn(self, error: AntiphonError) -> AntiphonError:
+        """Read again what a refusal has shown to be out of date; the error, or that of reading."""
+        try:
+            if self.fence is not None and isinstance(error, FenceError):
+                await self.fence.learn(error)
+        except AntiphonError as failure:
+            return failure
+        return error
 
     def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
+        if isinstance(error, TakenError):
+            named = (one.context.label for one in commits if one.seq == 1 or one.restated)
+            paths = (one.file.path for one in commits if one.file is not None)
+            return error if error.name in (*named, *paths) else None
         if self.fence is None or not isinstance(error, FenceError):
             return None
         found = (self.fence.refusal(error, one) for one in commits)

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Final
@@ -27,7 +27,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumperUnknown
 
-from antiphon_kernel.storage.database import FenceError, Statement
+from antiphon_kernel.storage.database import FenceError, Statement, TakenError
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
 from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
@@ -48,8 +48,19 @@ _IDLE_SECONDS: Final = 2
 _PREPARED: Final = 500
 """How many statements a connection keeps prepared: more than there are."""
 
+_CHANNEL: Final = "antiphon"
+"""Over which the kernels on a database tell each other what has changed."""
+
+_NAMES: Final = ("contexts_label_key", "files_path_key")
+"""Constraints that two kernels which give a name at once find out by."""
+
 _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
+
+_ALONE: Final = (
+    "BEGIN; SET LOCAL lock_timeout = '20s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
+)
+"""How long others wait for a kernel that is alone, and after what silence it is so no more."""
 
 _SETTINGS: Final = (
     "SET search_path = {schema}; SET jit = off;"
@@ -134,6 +145,8 @@ class _Adapters:
 class PostgresDatabase:
     """One schema of a database; one transaction at a time."""
 
+    is_shared = True
+
     def __init__(self, url: str, schema: PostgresSchema) -> None:
         self._url = url
         self._schema = schema
@@ -207,10 +220,46 @@ class PostgresDatabase:
                 if rows:
                     await cursor.executemany(translate(sql), rows)
 
+    async def notify(self, message: str) -> None:
+        """Send a message to everybody who listens on this database."""
+        await self.select(f"SELECT pg_notify('{_CHANNEL}', ?)", (message,))
+
+    async def messages(self, listening: Callable[[], None]) -> AsyncIterator[str]:
+        """Yield every message, until the connection is lost.
+
+        Args:
+            listening: called when no later message can be missed.
+        """
+        connection = await self._usable(None)
+        try:
+            await connection.execute(f"LISTEN {_CHANNEL}")
+            listening()
+            async for message in connection.notifies():
+                yield message.payload
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        finally:
+            await connection.close()
+
     async def take_numbers(self, after: int) -> range:
         """Take numbers of contexts that no other kernel takes; `after` does not matter."""
         first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
         return range(first, first + NUMBERS_AT_ONCE)
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """Do something that no other kernel does at the same time, by its name."""
+        connection = await self._usable(None)
+        try:
+            await connection.execute(_ALONE, prepare=False)
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
+        except psycopg.Error as error:
+            await connection.close()
+            raise self._failure(error) from error
+        try:
+            yield
+        finally:
+            await connection.close()  # which ends the transaction
 
     async def check_files(self) -> None:
         """Do nothing: the server looks after its files."""
@@ -263,6 +312,10 @@ class PostgresDatabase:
     def _failure(self, error: psycopg.Error) -> AntiphonError:
         if error.sqlstate == FENCE_STATE:
             return FenceError(**json.loads(error.diag.message_detail or "{}"))
+        if error.diag.constraint_name in _NAMES:
+            name = re.search(r"=\((.*)\)", error.diag.message_detail or "")
+            if name is not None:
+                return TakenError(name[1])
         return self._failed(str(error).strip())
 
     def _failed(self, why: str) -> AntiphonError:

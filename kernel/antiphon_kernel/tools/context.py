@@ -551,7 +551,7 @@ async def page(call: Call, params: ContextPageParams) -> ContextPage:
     without opening it, so that a long one can be shown at once.
     """
     kernel, around = call.kernel, params.around
-    asked = kernel.contexts.find(params.context or DEFAULT_CONTEXT)
+    asked = await kernel.contexts.look_up(params.context or DEFAULT_CONTEXT)
     stored = await kernel.open_contexts.stored_page(asked)
     if stored is not None and (around is None or stored.surrounds(around)):
         call.check()

@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from antiphon_kernel.access import VIA_TURN, AuthenticationError, Dismissal
+from antiphon_kernel.cluster import forwarding
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.lineage import (
     Changes,
@@ -57,7 +58,7 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
-_REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL)
+_REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL, ErrorCode.NOT_OWNER)
 """Errors after which a drift stays staged, and is delivered later."""
 
 _log = logging.getLogger(__name__)
@@ -426,6 +427,7 @@ async def deliver(
         AntiphonError: why it is not delivered; invalid_transition if it is not staged any more.
     """
     drifts = kernel.drifts
+    await kernel.open_contexts.own(kernel.contexts.of_number(drifts[drift].target))
     async with drifts.lock(drift):
         row = drifts[drift]
         if row.state is not DriftState.STAGED:
@@ -508,6 +510,8 @@ async def resume_drifts(kernel: Kernel) -> None:
             continue
         try:
             request = DriftRequest.model_validate_json(row.request)
+            with forwarding():  # what another kernel has is for that one to deliver
+                await kernel.open_contexts.own(kernel.contexts.of_number(row.target))
             actor = _returned(kernel, row, request)
             try:
                 await deliver(kernel, row.id, actor)
@@ -554,7 +558,7 @@ async def list_drifts(call: Call, params: DriftListParams) -> DriftListResult:
     """List what has gone from one context to another, what waits to go, and what was refused."""
     kernel, number = call.kernel, None
     if params.context is not None:
-        number = kernel.contexts[kernel.contexts.find(params.context)].number
+        number = kernel.contexts[await kernel.contexts.look_up(params.context)].number
     found: list[ListedDrift] = []
     for row in kernel.drifts.rows():
         if number in (None, row.source, row.target):
@@ -577,6 +581,7 @@ async def cancel(call: Call, params: DriftCancelParams) -> DriftResult:
             f"There is no drift {quote(params.drift_id)}: drift.list names those that there are.",
             field="drift_id",
         )
+    await kernel.open_contexts.own(kernel.contexts.of_number(known[params.drift_id].target))
     async with drifts.lock(params.drift_id):
         row = drifts[params.drift_id]
         if row.principal != call.actor.principal.id and not call.role.may(Permission.OWN):

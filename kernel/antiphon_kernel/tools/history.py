@@ -267,9 +267,9 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
     else:
         context, block = await call.context(params.context), None
         context.appends.flush_all()
-    whose = _whose(call, params)
+    whose = await _whose(call, params)
     found = await _undoable(call, context, whose.id, turn, block, params.edit)
-    _whose(call, params)
+    await _whose(call, params)
     if found is None:
         code = ErrorCode(f"nothing_to_{turn}")
         where = f"block {params.block_id}" if block is not None else f"context {context.label}"
@@ -354,12 +354,12 @@ async def _undoable(
         await context.histories.open(touched.get(unread.unit, [unread.block]))
 
 
-def _whose(call: Call, params: UndoParams) -> Principal:
+async def _whose(call: Call, params: UndoParams) -> Principal:
     """The principal whose edit is meant, if the caller may touch it."""
     caller = call.actor.principal
     if params.principal is None:
         return caller
-    whose = call.kernel.members.find(params.principal)
+    whose = await call.kernel.members.look_up(params.principal)
     check_undo_of(whose, caller, call.role)
     return whose
 

@@ -114,7 +114,10 @@ async def kernel_usage(call: Call, params: KernelUsageParams) -> KernelUsageResu
     The numbers are those that providers report. A fork begins at zero.
     """
     kernel = call.kernel
-    context = kernel.contexts.find(params.context) if params.context is not None else None
+    await kernel.members.read_again()
+    context = None
+    if params.context is not None:
+        context = await kernel.contexts.look_up(params.context)
     whose = kernel.members.find(params.principal).id if params.principal is not None else None
     found = [
         one

@@ -143,7 +143,8 @@ class TurnRunner:
         kernel.opened.listen(self._opened)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._register(), "models' principals")
-        self._begin(self._resume(), "turns that go on")
+        if kernel.cluster is None:
+            self._begin(self._resume(), "turns that go on")
         if models.autostart:
             self._begin(self._autostart(), "auto-play")
 
@@ -344,10 +345,16 @@ class TurnRunner:
         """Return what runs and waits in a context, in the order in which it was asked for."""
         return [work for work in self._works if work.context == context.id]
 
-    async def _resume(self) -> None:
-        """Let the turns go on whose calls waited for people when the kernel ended."""
+    async def _resume(self, context: ContextId | None = None) -> None:
+        """Let the turns go on whose calls waited for people when the kernel ended.
+
+        Args:
+            context: where; None: everywhere.
+        """
         turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
         for one in tuple(self._kernel.tool_permissions.undecided.values()):
+            if context not in (None, one.context) or one.call in self.permissions.waiting:
+                continue
             model = await self.named(one.model)
             try:
                 prompt = await self.permissions.prompt_of(one)
@@ -360,12 +367,12 @@ class TurnRunner:
             asked = (one.context, model, prompt, one.asker, one.credential)
             turns.setdefault(asked, []).append(one)
         for (where, model, prompt, asker, credential), undecided in turns.items():
-            context = await self._kernel.context(where)
+            opened = await self._kernel.context(where)
             principal = self._kernel.members.find(asker)
             role, now = self._kernel.members.role_of(principal), self._kernel.clock.now_ms()
             session = SessionId(self._kernel.ids.uuid7())
             sender = Actor(principal, session, role, "turn", now, credential)
-            self.start_turn(context, model, prompt, sender, undecided)
+            self.start_turn(opened, model, prompt, sender, undecided)
 
     def start_turn(
         self,
@@ -527,6 +534,8 @@ class TurnRunner:
         return task
 
     def _opened(self, context: Context) -> None:
+        if self._kernel.cluster is not None and not self._closed:
+            self._begin(self._resume(context.id), f"turns that go on in {context.label}")
         if context.is_partial or self._closed:
             return
         if (model := self.default_model(context)) is not None and model in self.models:
@@ -631,7 +640,8 @@ class TurnRunner:
             AntiphonError: invalid_params or ambiguous_id if there is no such principal.
         """
         await self._register()
-        whose = None if principal is None else self._kernel.members.find(principal).username
+        members = self._kernel.members
+        whose = None if principal is None else (await members.look_up(principal)).username
         due = [
             work
             for work in self._works

@@ -85,6 +85,11 @@ class NotOwnerError(AntiphonError):
         self.address = address
 
 
+def context_has_moved() -> NotOwnerError:
+    """Return the error for who uses a context that this kernel gives up, or has lost."""
+    return NotOwnerError("Another kernel has the context from now on: call once more.")
+
+
 def invalid_params(message: str, **details: Any) -> AntiphonError:
     """Return the error for a request that cannot be carried out as it is stated."""
     return AntiphonError(ErrorCode.INVALID_PARAMS, message, **details)

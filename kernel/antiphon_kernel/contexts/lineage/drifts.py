@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.storage import ContextRow, DriftRow, Journal
 from antiphon_kernel.types.enums import DriftKind, DriftState
+from antiphon_kernel.types.signal import Signal
 
 
 class Drifts:
@@ -14,16 +16,28 @@ class Drifts:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self.known = Signal[()]()
+        """Notified when a drift is new, or has another state, which may be on its way to disk."""
         self._rows: dict[str, DriftRow] = {}
+        self._newer = set[str]()
+        """Those that have become known since the last reading began."""
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
-    async def load(self) -> None:
-        """Read what is on disk."""
-        self._rows = {row.id: row for row in await self._journal.drifts()}
+    async def load(self, is_known: Callable[[int], bool]) -> None:
+        """Read what is on disk; what is on its way there stays.
+
+        Args:
+            is_known: whether a number is that of a context which is known here.
+        """
+        self._newer.clear()
+        for row in await self._journal.drifts():
+            is_newer = row.id not in self._newer and not self.lock(row.id).locked()
+            if is_newer and is_known(row.source) and is_known(row.target):
+                self._rows[row.id] = row
 
     def rows(self) -> list[DriftRow]:
         """Return every drift, oldest first."""
-        return list(self._rows.values())
+        return sorted(self._rows.values(), key=lambda row: (row.time, row.id))
 
     def __getitem__(self, drift: str) -> DriftRow:
         return self._rows[drift]
@@ -36,6 +50,8 @@ class Drifts:
     def know(self, row: DriftRow) -> None:
         """Take over the state that a change of its target gives a drift."""
         self._rows[row.id] = row
+        self._newer.add(row.id)
+        self.known.notify()
 
     def lock(self, drift: str) -> asyncio.Lock:
         """Return what whoever delivers or cancels a drift holds."""

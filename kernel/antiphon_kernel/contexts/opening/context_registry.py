@@ -17,6 +17,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name, resolve
 from antiphon_kernel.types.quoting import join_names, quote, truncate
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.signal import Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +42,33 @@ class ContextRegistry:
         self.clock = clock
         self.ids = ids
         self.guard = guard
+        self.stated = Signal[Sequence[ContextRow]]()
+        """Those of the contexts that this kernel has made or changed which are new, on disk."""
+        self.is_shared = False
+        """Whether other kernels make and rename contexts too."""
         self._rows: dict[ContextId, ContextRow] = {}
         self._labels: dict[str, ContextId] = {}
+        self._numbers: dict[int, ContextRow] = {}
+        """Every context by its number, also those that are being made."""
         self._reserved: set[str] = set()
+        self._changes = 0
+        """Counts what has become known here, which may be newer than what is being read."""
 
     async def load(self) -> None:
         """Read what is on disk."""
-        for row in await self.journal.contexts():
+        while True:
+            begun = self._changes
+            rows = await self.journal.contexts()
+            if begun == self._changes:
+                break
+        for row in rows:
             self._store(row)
 
     def _store(self, row: ContextRow) -> None:
         before = self._rows.get(row.id)
         if before is not None and self._labels.get(before.label) == row.id:
             del self._labels[before.label]
-        self._rows[row.id] = row
+        self._rows[row.id] = self._numbers[row.number] = row
         self._labels[row.label] = row.id
 
     def rows(self) -> list[ContextRow]:
@@ -76,9 +90,34 @@ class ContextRegistry:
         missing = ErrorCode.CONTEXT_NOT_FOUND
         return ContextId(resolve(reference, self._labels, what="context", missing=missing))
 
+    async def look_up(self, reference: str) -> ContextId:
+        """Return what `find` does; what others have made meanwhile is found too.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id, storage_failed.
+        """
+        try:
+            return self.find(reference)
+        except AntiphonError as error:
+            if not self.is_shared or error.code is not ErrorCode.CONTEXT_NOT_FOUND:
+                raise
+        await self.load()
+        return self.find(reference)
+
     def of_number(self, number: int) -> ContextRow:
         """Return the context that this number stands for in rows of the journal."""
-        return next(row for row in self._rows.values() if row.number == number)
+        return self._numbers[number]
+
+    def has_number(self, number: int) -> bool:
+        """Return whether the context of this number is known here; see `load`."""
+        return number in self._numbers
+
+    def root(self, row: ContextRow) -> int:
+        """Return the number of the context that a fork goes back to; of another one its own."""
+        row = self._numbers[row.number]  # what its first transactions name has no origin
+        while row.origin is not None:
+            row = self._numbers[row.origin.source]
+        return row.number
 
     def free_label(self, stem: str, besides: Collection[str] = ()) -> str:
         """A label that nobody has: the stem itself, or with a number behind it.
@@ -155,10 +194,11 @@ class ContextRegistry:
             self.guard.check_writer(asker)
             commits: list[Commit] = []
             for at, (row, beginning) in enumerate(zip(rows, beginnings, strict=True)):
-                rows[at] = replace(row, origin=beginning.origin, creator=asker.principal.id)
+                row = replace(row, origin=beginning.origin, creator=asker.principal.id)
+                rows[at] = self._numbers[row.number] = row
                 commits.append(
                     Commit(
-                        context=rows[at],
+                        context=row,
                         seq=1,
                         time=time,
                         principal=founder.principal,
@@ -242,8 +282,11 @@ class ContextRegistry:
         def stated(done: asyncio.Future[None]) -> None:
             self._reserved.difference_update(labels)
             if done.exception() is None:
+                self._changes += 1
+                founded = [row for row in rows if row.id not in self._rows]
                 for row in rows:
                     self._store(row)
+                self.stated.notify(founded)
 
         on_disk.add_done_callback(stated)
         try:

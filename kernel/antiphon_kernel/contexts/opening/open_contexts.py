@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TypeVar
@@ -12,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
+from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
@@ -21,7 +23,13 @@ from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import (
+    AntiphonError,
+    ErrorCode,
+    NotOwnerError,
+    context_has_moved,
+    kernel_is_closing,
+)
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.signal import Signal
@@ -41,16 +49,19 @@ class OpenContexts:
         writers: BlockOwners,
         group: Callable[[ContextId], int | None],
         limits: Limits,
+        ownership: Ownership | None = None,
     ) -> None:
         """
         Args:
             group: the same for contexts that are used together, None of a context that is used by
                 itself.
+            ownership: says which contexts this kernel may open, and that it is the only one that
+                has them open; None if there are no others.
         """
         self.opened = Signal[Context]()
         """Each context that is opened."""
         self.closed = Signal[Context]()
-        """Each context that is closed because nobody uses it."""
+        """Each context that is closed because nobody uses it, or another kernel has it."""
         self.submissions = Signal[Submission]()
         self._journal = directory.journal
         self._directory = directory
@@ -71,6 +82,11 @@ class OpenContexts:
         """Version of each open context when it was looked last whether one is idle."""
         self._opening = WeakValueDictionary[ContextId, asyncio.Lock]()
         """Held by those who open a context, or wait until somebody else has."""
+        self._ownership = ownership
+        self._trees = WeakValueDictionary[int, asyncio.Lock]()
+        """Held by those who open contexts of a tree of forks, or give it up, by its root."""
+        if ownership is not None:
+            ownership.lost.listen(self._lose)
 
     def get(self, context: ContextId) -> Context | None:
         """None if it is not open; else it stays open until the work that asks is over."""
@@ -110,9 +126,25 @@ class OpenContexts:
         async with self._opening.setdefault(context, asyncio.Lock()):
             found = self._open.get(context)
             if found is None:
-                found = await self._load(self._directory[context], is_partial=is_partial)
+                found = await self._load_owned(self._directory[context], is_partial=is_partial)
             found.users.add_current()
             return found
+
+    async def _load_owned(self, row: ContextRow, *, is_partial: bool) -> Context:
+        ownership = self._ownership
+        if ownership is None:
+            return await self._load(row, is_partial=is_partial)
+        if self._is_ending:
+            raise kernel_is_closing()
+        root = self._directory.root(row)
+        async with self._trees.setdefault(root, asyncio.Lock()):
+            await ownership.acquire(root)
+            epoch = ownership.epoch(root)
+            context = await self._load(self._directory[row.id], is_partial=is_partial)
+            if not ownership.owns(root) or epoch != ownership.epoch(root):
+                context.stop(context_has_moved())
+            context.raise_if_stopped()
+            return context
 
     async def _load(self, row: ContextRow, *, is_partial: bool) -> Context:
         found = await self._read(row, open_recent) if is_partial else None
@@ -154,13 +186,108 @@ class OpenContexts:
         return stored, document
 
     def _drop(self, context: Context, error: AntiphonError) -> None:
-        _log.error("context %s is closed and will be read again: %s", context.label, error)
+        level = logging.INFO if error.code is ErrorCode.NOT_OWNER else logging.ERROR
+        _log.log(level, "context %s is closed and will be read again: %s", context.label, error)
         self._open.pop(context.id, None)
         snapshots = self._snapshots.pop(context.id, None)
         if snapshots is not None:
             snapshots.cancel()
         # Streams into it have lost text: their blocks must not go on as if nothing had happened.
         self._writers.forget(context.id)
+        if error.code is ErrorCode.NOT_OWNER:
+            self.closed.notify(context)
+
+    # Trees of forks that other kernels can have
+
+    def _of_tree(self, root: int) -> list[Context]:
+        return [one for one in self._open.values() if self._directory.root(one.row) == root]
+
+    def _lose(self, root: int) -> None:
+        """Drop what is open of a tree, as it is on disk: it may be another kernel's."""
+        for context in self._of_tree(root):
+            self._journal.refuse_waiting(context.row, context_has_moved())
+            context.stop(context_has_moved())
+
+    async def hand_over(self, root: int) -> None:
+        """Write all of a tree, and let another kernel have it.
+
+        Raises:
+            NotOwnerError: if a program is writing in it, which goes on here.
+            AntiphonError: storage_failed.
+        """
+        ownership = self._ownership
+        assert ownership is not None
+        async with self._trees.setdefault(root, asyncio.Lock()):
+            if not ownership.owns(root):
+                return
+            self._refuse_written(root)
+            for context in self._of_tree(root):
+                await self._store_all(context)
+            self._refuse_written(root)
+            await self._give_up(root)
+
+    async def own(self, row: ContextRow) -> None:
+        """Return when no other kernel has a context, for what is stored of it without opening it.
+
+        Raises:
+            NotOwnerError: if another kernel keeps it.
+            AntiphonError: storage_failed.
+        """
+        if self._ownership is not None:
+            root = self._directory.root(row)
+            async with self._trees.setdefault(root, asyncio.Lock()):
+                await self._ownership.acquire(root)
+
+    def _refuse_written(self, root: int) -> None:
+        for context in self._of_tree(root):
+            if self._writers.has_writers(context):
+                raise NotOwnerError(
+                    f"A program is writing in the context {context.label}, which its kernel keeps"
+                    " until that is over: try again then, or stop it."
+                )
+
+    async def hand_over_all(self) -> None:
+        """Let the other kernels have everything, and open nothing any more; nothing else runs on.
+
+        What cannot be saved is logged.
+        """
+        ownership = self._ownership
+        if ownership is None:
+            return
+        await self._stop_watching()
+        await self.release_unused()
+        for root in ownership.roots():
+            async with self._trees.setdefault(root, asyncio.Lock()):
+                for context in self._of_tree(root):
+                    await self._interrupt(context)
+                    await self._store_all(context)
+                    await self._interrupt(context)  # what has begun meanwhile
+                await self._give_up(root)
+
+    async def _store_all(self, context: Context) -> None:
+        """Bring in what has been accepted, and write what opening the context again needs."""
+        await context.in_flight.finish()
+        context.appends.flush_all()
+        if (snapshots := self._snapshots.get(context.id)) is not None:
+            await snapshots.write_last()
+
+    async def _give_up(self, root: int) -> None:
+        assert self._ownership is not None
+        contexts = self._of_tree(root)
+        for context in contexts:
+            context.appends.flush_all()
+            context.stop(context_has_moved())
+        for context in contexts:
+            with suppress(AntiphonError):  # nobody has been told that it is on disk
+                await context.wait_persisted()
+        await self._ownership.release(root)
+
+    async def release_unused(self) -> None:
+        """Let other kernels have the trees of which nothing is open."""
+        if self._ownership is not None:
+            used = {self._directory.root(one.row) for one in self._open.values()}
+            used.update(root for root, lock in self._trees.items() if lock.locked())
+            await self._ownership.release(*(self._ownership.roots() - used))
 
     async def end_session(self, session: SessionId, *, leaves_leases: bool) -> None:
         """Interrupt the blocks a session has left running; wait until that is on disk.
@@ -221,6 +348,7 @@ class OpenContexts:
             *[await self._leave_out_oldest(one) for one in tuple(self._open.values())],
             *(one.take_freed() for one in self._open.values()),
         ]
+        await self.release_unused()
         self._has_freed |= any(has_freed)
         before, self._written = self._written, {one.id: one.seq for one in self._open.values()}
         if self._has_freed and self._written.items() <= before.items():
@@ -326,20 +454,26 @@ class OpenContexts:
 
         What cannot be saved is logged.
         """
+        await self._stop_watching()
+        for context in tuple(self._open.values()):
+            await self._interrupt(context)
+
+    async def _stop_watching(self) -> None:
         self._is_ending = True
         for timer in (self._lease_timer, self._idle_timer):
             if timer is not None:
                 timer.cancel()
         if self._closing_idle is not None:
             await asyncio.wait({self._closing_idle})
-        for context in tuple(self._open.values()):
-            try:
-                await context.in_flight.finish()
-                context.appends.flush_all()
-                self._writers.interrupt(context, lambda _: True)
-                await context.wait_persisted()
-            except AntiphonError as error:
-                _log.error("context %s was closed unsaved: %s", context.label, error)
+
+    async def _interrupt(self, context: Context) -> None:
+        try:
+            await context.in_flight.finish()
+            context.appends.flush_all()
+            self._writers.interrupt(context, lambda _: True)
+            await context.wait_persisted()
+        except AntiphonError as error:
+            _log.error("context %s was closed unsaved: %s", context.label, error)
 
     async def close(self) -> None:
         """Write the snapshots that are due, and close every context."""

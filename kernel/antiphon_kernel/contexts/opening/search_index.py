@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.cluster import forwarding
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.context_users import UseScope
 from antiphon_kernel.document.rendering import render
@@ -24,7 +26,8 @@ from antiphon_kernel.storage import (
     SearchTable,
     row_number,
 )
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
+from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +54,15 @@ class SearchIndex:
         table: SearchTable,
         rows: Callable[[], Sequence[ContextRow]],
         open_context: Callable[[str], Awaitable[Context]],
+        owns: Callable[[ContextRow], bool],
     ) -> None:
+        """`owns`: whether no other kernel has a context at the moment."""
+        self.missed = Signal[()]()
+        """Notified when another kernel has a context whose changes are not indexed."""
         self.table = table
         self._rows = rows
         self._open_context = open_context
+        self._owns = owns
         self._indexing: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -68,20 +76,33 @@ class SearchIndex:
             if row.number not in behind:
                 continue
             try:
-                context = await self._open_context(row.id)
+                context = await self._open(row)
             except AntiphonError as error:
-                _log.warning("context %s cannot be searched: %s", row.label, error)
-                unreadable.append(row.label)
+                if isinstance(error, NotOwnerError):
+                    self.missed.notify()
+                else:
+                    _log.warning("context %s cannot be searched: %s", row.label, error)
+                    unreadable.append(row.label)
                 continue
             opened.append(row)
             blocks |= {
                 row_number(row.number, number): (context, block)
                 for number, block in await self.table.changed(row.number)
             }
-        if opened and self._indexing is None:
-            self._indexing = asyncio.create_task(self._index_all(opened), name="search index")
-            self._indexing.add_done_callback(self._indexed)
+        self._start_indexing(opened)
         return SearchChanges(blocks, unreadable)
+
+    async def index_own(self) -> None:
+        """Start indexing what has changed of the contexts that this kernel has, for the others."""
+        behind = await self.table.stale_contexts()
+        self._start_indexing(
+            [row for row in self._rows() if row.number in behind and self._owns(row)]
+        )
+
+    def _start_indexing(self, rows: Sequence[ContextRow]) -> None:
+        if rows and self._indexing is None:
+            self._indexing = asyncio.create_task(self._index_all(rows), name="search index")
+            self._indexing.add_done_callback(self._indexed)
 
     async def wait_indexed(self) -> None:
         """Wait until what has been found changed is indexed."""
@@ -119,8 +140,12 @@ class SearchIndex:
     async def _index_all(self, rows: Sequence[ContextRow]) -> None:
         for row in rows:
             if not self._stopping:
-                with UseScope():  # those before it may be closed
-                    await self._index(row, await self._open_context(row.id))
+                with UseScope(), suppress(NotOwnerError):  # those before it may be closed
+                    await self._index(row, await self._open(row))
+
+    async def _open(self, row: ContextRow) -> Context:
+        with forwarding():  # a context of another kernel is indexed there
+            return await self._open_context(row.id)
 
     async def _index(self, row: ContextRow, context: Context) -> None:
         seq = context.seq

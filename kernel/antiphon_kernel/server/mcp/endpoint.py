@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
+from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.clients import McpClients
 from antiphon_kernel.server.rpc import refusal
@@ -37,8 +38,10 @@ class McpEndpoint:
     make_server: Callable[[Kernel, McpClients], Server[Any]] | None = None
     """Maker of the server; the tools and resources of the kernel if None."""
 
-    def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
-        self._clients = McpClients(kernel, limits.mcp_idle)
+    def __init__(
+        self, kernel: Kernel, access: Authenticator, forwarder: Forwarder, limits: ServerLimits
+    ) -> None:
+        self._clients = McpClients(kernel, forwarder, limits.mcp_idle)
         self._kernel = kernel
         self._access = access
         self._limits = limits

@@ -24,12 +24,11 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.mcp.clients import McpClient, McpClients
+from antiphon_kernel.server.mcp.clients import FollowedElsewhere, McpClient, McpClients
 from antiphon_kernel.server.mcp.tools import OFFERS, call_tool, explained, listed_tools
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor
 
 _Context = ServerRequestContext[Any, Any]
 _Page = types.PaginatedRequestParams | None
@@ -122,7 +121,7 @@ class McpService:
             said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(OFFERS)}."
             raise MCPError(types.INVALID_PARAMS, said)
         client, structured = await self._client(ctx), None
-        call = call_tool(self._kernel, client.actor, params.name, params.arguments or {})
+        call = call_tool(client.caller, params.name, params.arguments or {})
         try:
             structured = await client.run(call)
             text = json.dumps(structured, ensure_ascii=False)
@@ -139,15 +138,15 @@ class McpService:
 
         A cursor is the block to go on behind, or the context to go on with.
         """
-        actor = (await self._client(ctx)).actor
+        client = await self._client(ctx)
         cursor = params.cursor if params is not None and params.cursor else ""
-        listed = (await self._call(actor, "context.list", {}, cursor))["contexts"]
+        listed = (await self._call(client, "context.list", {}, cursor))["contexts"]
         ids = [one["context_id"] for one in listed if "damaged" not in one]
         here = cursor.partition(".")[0] or ids[0]
         if here not in ids:
             raise MCPError(types.INVALID_PARAMS, f"Unknown cursor {quote(cursor)}: list anew.")
         place = {"after_block": cursor} if "." in cursor else {}
-        page = await self._call(actor, "block.list", {"context": here, **place}, cursor)
+        page = await self._call(client, "block.list", {"context": here, **place}, cursor)
         following = ids[ids.index(here) + 1 :]
         return types.ListResourcesResult(
             resources=[_resource(one) for one in page["blocks"]],
@@ -168,8 +167,8 @@ class McpService:
         self, ctx: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Read a block as text."""
-        actor, uri = (await self._client(ctx)).actor, params.uri
-        found = await self._call(actor, "block.render", {"block_id": _reference(uri)}, uri)
+        client, uri = await self._client(ctx), params.uri
+        found = await self._call(client, "block.render", {"block_id": _reference(uri)}, uri)
         text = types.TextResourceContents(uri=uri, mime_type=_TEXT, text=found["text"])
         return types.ReadResourceResult(contents=[text])
 
@@ -178,9 +177,9 @@ class McpService:
     ) -> types.EmptyResult:
         """Tell of changes of a block on the stream of the session (2025-11-25)."""
         client, uri = await self._client(ctx), params.uri
-        followed = await self._follow(client.actor, uri)
+        followed = await self._follow(client, uri)
         await self.unsubscribe(ctx, params)
-        telling = self._tell(followed, ctx.session.send_resource_updated, uri)
+        telling = self._tell(client, followed, ctx.session.send_resource_updated, uri)
         client.telling[uri] = asyncio.create_task(telling)
         return types.EmptyResult()
 
@@ -200,17 +199,19 @@ class McpService:
         Blocks that are not there, or that the caller may not read, are left out of what is
         acknowledged.
         """
-        actor, bus = (await self._client(ctx)).actor, InMemorySubscriptionBus()
-        handler, followed = ListenHandler(bus), dict[str, Subscription]()
+        client, bus = await self._client(ctx), InMemorySubscriptionBus()
+        handler, followed = ListenHandler(bus), dict[str, Subscription | FollowedElsewhere]()
         for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
             with suppress(MCPError):
-                followed[uri] = await self._follow(actor, uri)
+                followed[uri] = await self._follow(client, uri)
         honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
 
         async def publish(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri=uri))
 
-        telling = asyncio.gather(*(self._tell(one, publish, uri) for uri, one in followed.items()))
+        telling = asyncio.gather(
+            *(self._tell(client, one, publish, uri) for uri, one in followed.items())
+        )
         telling.add_done_callback(lambda _: handler.close())
         telling.add_done_callback(lambda told: told.cancelled() or told.exception())
         try:
@@ -220,14 +221,20 @@ class McpService:
         finally:
             telling.cancel()
 
-    async def _follow(self, actor: Actor, uri: str) -> Subscription:
+    async def _follow(self, client: McpClient, uri: str) -> Subscription | FollowedElsewhere:
         subscribe = {"block_ids": [_reference(uri)]}
-        begun = await self._call(actor, "block.subscribe", subscribe, uri)
-        self._kernel.subscriptions.claim(actor.session)
-        return self._kernel.subscriptions.find(actor, begun["subscription"])
+        begun = await self._call(client, "block.subscribe", subscribe, uri)
+        if client.caller.is_elsewhere(begun["subscription"]):
+            return client.follow(begun["subscription"])
+        self._kernel.subscriptions.claim(client.actor.session)
+        return self._kernel.subscriptions.find(client.actor, begun["subscription"])
 
     async def _tell(
-        self, followed: Subscription, tell: Callable[[str], Awaitable[None]], uri: str
+        self,
+        client: McpClient,
+        followed: Subscription | FollowedElsewhere,
+        tell: Callable[[str], Awaitable[None]],
+        uri: str,
     ) -> None:
         """Tell of changes of a block until nobody wants to hear of it any more."""
         try:
@@ -238,7 +245,10 @@ class McpService:
         except AntiphonError:
             pass  # whoever reads the block again is told why
         finally:
-            self._kernel.subscriptions.end(followed)
+            if isinstance(followed, Subscription):
+                self._kernel.subscriptions.end(followed)
+            else:
+                client.unfollow(followed)
 
     async def _client(self, ctx: _Context) -> McpClient:
         assert ctx.request is not None
@@ -252,10 +262,10 @@ class McpService:
             raise MCPError(types.INVALID_REQUEST, error.message) from error
 
     async def _call(
-        self, actor: Actor, tool: str, params: dict[str, Any], uri: str
+        self, client: McpClient, tool: str, params: dict[str, Any], uri: str
     ) -> dict[str, Any]:
         try:
-            return await self._kernel.call(actor, tool, params)
+            return await client.caller.call(tool, params)
         except AntiphonError as error:
             said = f"{quote(uri)}: {explained(error)}"
             raise MCPError(types.INVALID_PARAMS, said, {"uri": uri}) from error

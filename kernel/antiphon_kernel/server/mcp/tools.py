@@ -9,13 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import mcp_types as types
 
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry, described_schema
+from antiphon_kernel.server.forwarding import SessionCalls
 from antiphon_kernel.turns.model_tools import error_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import join_names
-from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
 
@@ -148,9 +147,7 @@ def listed_tools(registry: Registry) -> list[types.Tool]:
     return [_listed(one, registry) for one in _LISTED]
 
 
-async def call_tool(
-    kernel: Kernel, actor: Actor, name: str, said: Mapping[str, Any]
-) -> dict[str, Any]:
+async def call_tool(caller: SessionCalls, name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """Call a tool as a program.
 
     Raises:
@@ -160,7 +157,7 @@ async def call_tool(
     given = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
     if missing := [key for key in offer.required if key not in given]:
         raise invalid_params(f"{name} needs {join_names(missing)}.")
-    return await kernel.call(actor, offer.tool, given)
+    return await caller.call(offer.tool, given)
 
 
 def _listed(offer: _McpOffer, registry: Registry) -> types.Tool:

@@ -14,7 +14,7 @@ from antiphon_kernel.server.rate_limits import BatchPause, RateLimiter
 from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.storage import CorruptContextError, Cut
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
@@ -45,12 +45,14 @@ class CloseFrame:
         return cls(code, reason, encode_frame(PermissionDenied(reason)))
 
     @classmethod
-    def of_failed_storage(cls, error: AntiphonError) -> CloseFrame:
-        """Return the end for a client that needs what cannot be read or written.
+    def of_failure(cls, error: AntiphonError) -> CloseFrame:
+        """Return the end for a client that needs what cannot be read or written, at least here.
 
         Who needs what is damaged gets the answer of a context that is not open, and would come
-        again and again otherwise.
+        again and again otherwise. Where another kernel has the context, one comes again at once.
         """
+        if isinstance(error, NotOwnerError):
+            return cls(CloseCode.MOVED, error.message)
         is_damaged = isinstance(error, CorruptContextError)
         code = CloseCode.NOT_FOUND if is_damaged else CloseCode.RESTART
         return cls.with_whole_reason(code, error.message)
@@ -227,10 +229,13 @@ class SyncConnection:
             work.cancel()
 
     def _saved(self) -> None:
-        if self.receipts.failure is not None:
+        failure = self.receipts.failure
+        if isinstance(failure, NotOwnerError):
+            self.finish(CloseFrame.of_failure(failure))
+        elif failure is not None:
             self.finish(
                 CloseFrame.with_whole_reason(
-                    CloseCode.INTERNAL_ERROR, f"An update was not saved: {self.receipts.failure}"
+                    CloseCode.INTERNAL_ERROR, f"An update was not saved: {failure}"
                 )
             )
         elif self._wants_acks:

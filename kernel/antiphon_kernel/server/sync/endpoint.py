@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from pycrdt.websocket import WebsocketServer
 
 from antiphon_kernel.access import AuthenticationError
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
+from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
@@ -35,10 +38,13 @@ class SyncEndpoint(WebsocketServer):
 
     rooms: dict[str, Room]  # type: ignore[assignment]
 
-    def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
+    def __init__(
+        self, kernel: Kernel, access: Authenticator, forwarder: Forwarder, limits: ServerLimits
+    ) -> None:
         super().__init__(log=logging.getLogger("antiphon.sync"))
         self._kernel = kernel
         self._access = access
+        self._forwarder = forwarder
         self._limits = limits
         kernel.journal.files_lost.listen(self._dismiss_all)
 
@@ -52,17 +58,27 @@ class SyncEndpoint(WebsocketServer):
             async with self._access.session(scope) as visit:
                 await send({"type": "websocket.accept"})
                 accepted = True
-                await self._access.queue_up(visit)
+                if not visit.is_peer:
+                    await self._access.queue_up(visit)
                 lost = self._kernel.journal.lost
                 if lost is not None:
                     goodbye = CloseFrame.with_whole_reason(CloseCode.STORAGE_LOST, lost.message)
                     await hang_up(send, goodbye)
                     return
+                reference = scope["path_params"]["context"]
+                found = await self._forwarder.at_owner(
+                    visit,
+                    partial(self._kernel.context, reference, is_partial=True),
+                    partial(self._forwarder.connect, reference, visit.query),
+                )
+                if not isinstance(found, Context):
+                    await self._forwarder.pipe(found, receive, send)
+                    return
                 wants_acks = visit.query.get("ack") == "1"
                 connection = SyncConnection(
                     scope, visit.actor, receive, send, self._limits, wants_acks=wants_acks
                 )
-                await self._serve(connection, scope["path_params"]["context"])
+                await self._serve(connection, found)
         except AntiphonError as error:
             # The handshake has no room for a code: only a close frame has.
             if not accepted:
@@ -70,13 +86,12 @@ class SyncEndpoint(WebsocketServer):
             code, reason = CloseCode.NOT_FOUND, f"{error.code}: {error.message}"
             if isinstance(error, AuthenticationError):
                 code, reason = error.close_code, error.message
-            elif error.code is ErrorCode.RATE_LIMITED:
+            elif error.code in (ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER):
                 code = CloseCode.TRY_AGAIN_LATER
             await hang_up(send, CloseFrame(code, reason))
 
-    async def _serve(self, connection: SyncConnection, reference: str) -> None:
-        """Bring a client to the room of the context that it names, and stay until it leaves."""
-        context = await self._kernel.context(reference, is_partial=True)
+    async def _serve(self, connection: SyncConnection, context: Context) -> None:
+        """Bring a client to the room of a context, and stay until it leaves."""
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:
             room = self.rooms[context.id] = Room(context, self._limits, self.log)

@@ -117,11 +117,7 @@ class Room:
         self._stops = (
             context.committed.listen(self._writer.committed),
             context.applied.listen(self._applied),
-            context.failed.listen(
-                lambda error: self.dismiss(
-                    CloseFrame.with_whole_reason(CloseCode.RESTART, error.message)
-                )
-            ),
+            context.failed.listen(lambda error: self.dismiss(CloseFrame.of_failure(error))),
         )
         self._is_stopped = False
         context.replicas = self._omitted
@@ -386,8 +382,8 @@ class Room:
         if error.code is ErrorCode.GAP:
             client.receipts.gap()
             self._writer.ask(client)
-        elif error.code is ErrorCode.STORAGE_FAILED:
-            client.finish(CloseFrame.of_failed_storage(error))
+        elif error.code in (ErrorCode.STORAGE_FAILED, ErrorCode.NOT_OWNER):
+            client.finish(CloseFrame.of_failure(error))
         else:
             reason = f"{error.code}: {error.message}"
             client.finish(CloseFrame.with_whole_reason(CloseCode.REFUSED, reason))

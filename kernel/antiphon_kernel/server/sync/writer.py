@@ -209,7 +209,7 @@ class RoomWriter:
                     await _write_part(client, frames.SyncUpdate(before))
                 before = part
         except AntiphonError as error:
-            client.finish(CloseFrame.of_failed_storage(error))
+            client.finish(CloseFrame.of_failure(error))
         else:
             assert before is not None, "there is a part at least"
             await _write_part(client, frames.SyncStep2(before))

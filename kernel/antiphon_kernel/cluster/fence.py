@@ -1,0 +1,84 @@
+"""What commits of several kernels on one database must pass: whoever has lost a context fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from antiphon_kernel.cluster.ownership import Ownership
+from antiphon_kernel.storage import Commit, ContextRow, FenceError
+from antiphon_kernel.storage.database import Statement
+from antiphon_kernel.types.errors import AntiphonError, context_has_moved
+from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Principal
+
+_CHECK: Final = "SELECT check_commit(?, ?, ?, ?, ?)"
+
+_CHECK_NEW: Final = (
+    "WITH founded AS (INSERT INTO owners (context, kernel, epoch)"
+    f" SELECT unnest(CAST(? AS bigint[])), ?, 1) {_CHECK}"
+)
+"""The same, with contexts that are new and have no owner yet."""
+
+
+class WriterRights(Protocol):
+    """What those who commit may do, as it is known here."""
+
+    def epoch_of(self, principal: PrincipalId) -> int | None:
+        """Return how often a principal's rights have changed; None if nobody changes them."""
+
+    async def read_again(self) -> None:
+        """Read what other kernels have changed."""
+
+    def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
+        """Return why a session may not write; None if it may."""
+
+
+class CommitFence:
+    """The rows that a group of commits of this kernel depends on, as they are known here."""
+
+    def __init__(
+        self,
+        ownership: Ownership,
+        root: Callable[[ContextRow], int],
+        rights: WriterRights,
+    ) -> None:
+        """`root`: the number of the context that a fork goes back to, of another one its own."""
+        self._ownership = ownership
+        self._root = root
+        self._rights = rights
+
+    def statement(self, group: Sequence[Commit]) -> Statement:
+        """Return the statement that refuses the transaction if it may not be."""
+        ownership = self._ownership
+        roots = {self._root(one.context) for one in group}
+        founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
+        roots.difference_update(founded)
+        # No tree has the epoch 0.
+        epochs = {root: ownership.epoch(root) if ownership.owns(root) else 0 for root in roots}
+        known = {one.principal.id: self._rights.epoch_of(one.principal.id) for one in group}
+        principals = {one: epoch for one, epoch in known.items() if epoch is not None}
+        values = (
+            *(ownership.kernel, list(epochs), list(epochs.values())),
+            *(list(principals), list(principals.values())),
+        )
+        if founded:
+            return _CHECK_NEW, [(founded, ownership.kernel, *values)]
+        return _CHECK, [values]
+
+    async def learn(self, error: FenceError) -> None:
+        """Read again what a refusal has shown to be out of date."""
+        if error.principals:
+            await self._rights.read_again()
+
+    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
+        """Return why a commit of the refused group fails; None if it is not concerned."""
+        root = self._root(commit.context)
+        if root in error.contexts or not (error.contexts or error.principals):
+            # Not now: the others of the group are being written.
+            asyncio.get_running_loop().call_soon(self._ownership.lose, root)
+            return context_has_moved()
+        if commit.principal.id in error.principals:
+            return self._rights.refusal(commit.principal, commit.session.id)
+        return None

@@ -1,0 +1,147 @@
+"""What kernels on one database tell each other: that rows have changed, not how.
+
+A notification may be lost with the connection, so everything counts as changed every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from enum import StrEnum
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.signal import Signal
+
+LOOK_SECONDS: Final = 5.0
+"""Seconds after which everything counts as changed, whoever has said so or not."""
+
+_RETRY_SECONDS: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class NewsKind(StrEnum):
+    """Rows that have changed."""
+
+    CONTEXTS = "contexts"
+    """Contexts, files and drifts."""
+    MEMBERS = "members"
+    """Members, invitations and permissions of tools."""
+    OWNERS = "owners"
+    """Which kernel has which contexts."""
+    SEARCH = "search"
+    """The search index: somebody looks for what owners have not indexed yet."""
+
+
+class NewsDatabase(Protocol):
+    """The part of a database that carries notifications."""
+
+    async def notify(self, message: str) -> None:
+        """Send a message to whoever listens."""
+
+    def messages(self, listening: Callable[[], None]) -> AsyncIterator[str]:
+        """Yield every message, until the connection is lost.
+
+        Args:
+            listening: called when no later message can be missed.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+
+
+class ClusterNews:
+    """Notifications of the other kernels on a database. Belongs to one event loop."""
+
+    def __init__(self, database: NewsDatabase) -> None:
+        self.contexts_changed = Signal[()]()
+        self.members_changed = Signal[()]()
+        self.owners_changed = Signal[()]()
+        self.search_wanted = Signal[()]()
+        self._signals = {
+            NewsKind.CONTEXTS: self.contexts_changed,
+            NewsKind.MEMBERS: self.members_changed,
+            NewsKind.OWNERS: self.owners_changed,
+            NewsKind.SEARCH: self.search_wanted,
+        }
+        self._database = database
+        self._name = uuid4().hex
+        """Begins the messages of this kernel, which it does not need itself."""
+        self._tasks = set[asyncio.Task[None]]()
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._start(self._listen_forever(), "news of other kernels")
+        self._start(self._look_forever(), "looks at the rows of other kernels")
+
+    async def close(self) -> None:
+        """Listen no more; what is being read again is read no further."""
+        self._is_closed = True
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
+
+    def announce(self, kind: NewsKind) -> None:
+        """Tell the other kernels that rows have changed, which are on disk."""
+        self._start(self._send(kind), f"news of {kind}")
+
+    def follow(self, changed: Signal[()], read: Callable[[], Awaitable[None]]) -> None:
+        """Call `read` whenever rows have changed, and once more for what changes meanwhile."""
+        waiting = asyncio.Event()
+
+        async def read_forever() -> None:
+            while True:
+                await waiting.wait()
+                waiting.clear()
+                try:
+                    await read()
+                except AntiphonError as error:
+                    _log.warning("what other kernels have changed was not read: %s", error)
+
+        changed.listen(waiting.set)
+        self._start(read_forever(), "reading of what other kernels have changed")
+
+    async def _send(self, kind: NewsKind) -> None:
+        try:
+            await self._database.notify(f"{self._name} {kind}")
+        except AntiphonError as error:
+            _log.warning("other kernels learn late of changed %s: %s", kind, error)
+
+    async def _listen_forever(self) -> None:
+        while True:
+            try:
+                async for message in self._database.messages(self._notify_all):
+                    sender, _, kind = message.partition(" ")
+                    # A newer version may tell of what this one does not hold.
+                    if sender != self._name and kind in self._signals:
+                        self._signals[NewsKind(kind)].notify()
+            except AntiphonError as error:
+                _log.warning("nothing is heard of other kernels: %s", error)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self._notify_all()
+
+    def _notify_all(self) -> None:
+        for signal in (self.contexts_changed, self.members_changed, self.owners_changed):
+            signal.notify()
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        if self._is_closed:
+            work.close()
+            return
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed: %s", task.get_name(), error, exc_info=error)

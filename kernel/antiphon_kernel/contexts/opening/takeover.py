@@ -1,0 +1,86 @@
+"""Taking of what kernels leave behind that die: what was running there ends as interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+
+from antiphon_kernel.cluster import Ownership, forwarding
+from antiphon_kernel.contexts.context_users import UseScope
+from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
+from antiphon_kernel.contexts.opening.open_contexts import OpenContexts
+from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.signal import Signal
+
+_log = logging.getLogger(__name__)
+
+
+class Takeover:
+    """Looks for trees of forks whose kernel has died, and opens what was open there."""
+
+    def __init__(
+        self,
+        ownership: Ownership,
+        contexts: ContextRegistry,
+        open_contexts: OpenContexts,
+        look_seconds: float,
+    ) -> None:
+        self.taken = Signal[int]()
+        """The root of each tree that this kernel has taken so, once what was running is marked."""
+        self._ownership = ownership
+        self._contexts = contexts
+        self._open_contexts = open_contexts
+        self._look_seconds = look_seconds
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._looking = asyncio.create_task(self._look_forever(), name="look for dead kernels")
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait({self._looking})
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            try:
+                roots = await self._ownership.left()
+            except AntiphonError as error:
+                _log.warning("nobody looks after what dead kernels have left: %s", error)
+                continue
+            random.shuffle(roots)  # other kernels take some of them at the same time
+            for root in roots:
+                with UseScope():
+                    await self._take(root)
+
+    async def _take(self, root: int) -> None:
+        contexts = self._contexts
+        try:
+            if not any(row.number == root for row in contexts.rows()):
+                await contexts.load()
+            with forwarding():
+                await self._open_contexts.own(contexts.of_number(root))
+            for row in contexts.rows():
+                if contexts.root(row) == root:
+                    await self._open_changed(row)
+        except AntiphonError as error:
+            if error.code is not ErrorCode.NOT_OWNER:  # another kernel was quicker
+                _log.warning("a tree that a dead kernel has left was not taken: %s", error)
+            return
+        self.taken.notify(root)
+
+    async def _open_changed(self, row: ContextRow) -> None:
+        """Open a context that was not closed in order: then its last page is what it was."""
+        try:
+            if await self._open_contexts.stored_page(row.id) is None:
+                with forwarding():
+                    await self._open_contexts.open(row.id)
+        except AntiphonError as error:
+            if error.code is ErrorCode.NOT_OWNER:
+                raise
+            _log.warning("what was running in context %s is not marked: %s", row.label, error)

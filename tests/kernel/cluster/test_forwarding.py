@@ -1,0 +1,411 @@
+"""Clients of one kernel in contexts of another, over real sockets and a real Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.asyncio.client import connect
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.local_replica import ReplicaState
+from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.client.transfers import export_context
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.types.enums import Activity
+from antiphon_kernel.types.errors import ErrorCode
+from tests.errors import raises
+from tests.kernel.access.test_ssh_keys import fingerprint, key_of
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
+from tests.kernel.server.invited import (
+    KICKED,
+    REFUSED,
+    REVOKED,
+    answered,
+    as_invited,
+    call_socket,
+    calls_of,
+    closing,
+    invite,
+    sync_as,
+)
+from tests.kernel.server.mcp.clients import LEGACY, MODERN, connected, done
+from tests.kernel.server.test_stock_client import stock_client
+from tests.waiting import PATIENCE, until
+
+MOVED = 4501
+
+
+@dataclass
+class Pair:
+    """Two kernels on one database."""
+
+    owner: ServedKernel
+    """Has the default context."""
+    other: ServedKernel
+    """Forwards to it."""
+
+
+def owns(served: ServedKernel, label: str = "default") -> bool:
+    cluster, contexts = served.kernel.cluster, served.kernel.contexts
+    assert cluster is not None
+    return cluster.ownership.owns(contexts.root(contexts[contexts.find(label)]))
+
+
+@pytest.fixture
+async def pair(tmp_path: Path, store: str) -> AsyncIterator[Pair]:
+    async with served_kernel(tmp_path / "owner", store=store) as owner:
+        await owner.context()
+        async with served_kernel(tmp_path / "other", store=store) as other:
+            yield Pair(owner, other)
+
+
+# Replicas
+
+
+async def test_replica_of_a_forwarded_context_reads_and_writes(pair: Pair) -> None:
+    block = await pair.owner.block("hello")
+    ann = await pair.other.replica("ann")
+    assert ann.document.text(block) == "hello"
+
+    ann.document.append(block, " from afar")
+    await ann.saved()
+    await pair.owner.call("block.append", block_id=block, text=", and back")
+
+    await until(lambda: ann.document.text(block) == "hello from afar, and back")
+    blame = await pair.owner.call("block.blame", block_id=block)
+    assert [one["username"] for one in blame["runs"]] == ["amy", "ann", "amy"]
+    assert not pair.other.kernel.open_contexts.ids()
+
+
+async def test_everybody_sees_everybody_at_every_kernel(pair: Pair) -> None:
+    block = await pair.owner.block("hello")
+    ann, ben = await pair.other.replica("ann"), await pair.owner.replica("ben")
+    cem = await pair.other.replica("cem")
+
+    ann.awareness.publish(block, 2, None, Activity.TYPING)
+
+    for one, others in ((ann, "ben cem"), (ben, "ann cem"), (cem, "ann ben")):
+        await until(
+            lambda one=one, others=others: (
+                sorted(  # type: ignore[misc]
+                    other.username for other in one.awareness.others.values()
+                )
+                == others.split()
+            )
+        )
+    await until(lambda: 2 in {one.cursor for one in ben.awareness.others.values()})
+    await ann.close()
+    await until(lambda: len(ben.awareness.others) == len(cem.awareness.others) == 1)
+
+
+async def test_stock_client_of_a_forwarded_context_notices_nothing(
+    modules: Path, pair: Pair
+) -> None:
+    block = await pair.owner.block("hello 漢字😀")
+    context = await pair.owner.context()
+    ben = await pair.owner.replica("ben")
+    proxy = CuttableProxy(pair.other.doors.port)
+    await proxy.start()
+    async with stock_client(modules, pair.other, block, proxy.port) as client:
+        assert client.last("text") == "hello 漢字😀"
+        client.tell(presence={"user": {"name": "eve"}})
+        await until(lambda: [one.username for one in ben.awareness.others.values()] == ["amy"])
+        client.tell(insert=[10, "!👩‍👩‍👧"])
+        await until(lambda: context.document.text(block) == "hello 漢字😀!👩‍👩‍👧")
+
+        proxy.cut()
+        client.tell(delete=[0, 6])
+        await pair.owner.call("block.append", block_id=block, text=" and back")
+
+        await until(lambda: client.last("text") == "漢字😀!👩‍👩‍👧 and back")
+        await until(lambda: context.document.text(block) == "漢字😀!👩‍👩‍👧 and back")
+        client.tell(leave=True)
+        await until(lambda: not ben.awareness.others)
+    await proxy.close()
+
+
+async def test_viewer_writes_nothing_into_a_forwarded_context(pair: Pair) -> None:
+    block = await pair.owner.block("hello")
+    token = (await invite(pair.owner, "viewer"))["token"]
+    async with calls_of(pair.other, token) as calls:
+        with raises(ErrorCode.PERMISSION_DENIED):
+            await calls.call("block.append", {"block_id": block, "text": "!"})
+        assert (await calls.call("block.read", {"block_id": block}))["content"] == "hello"
+    viewer = await pair.other.replica(locate=lambda: as_invited(pair.other, token))
+    viewer.document.append(block, "!")
+    await until(lambda: viewer.rejection_code == REFUSED)
+    assert (await pair.owner.context()).document.text(block) == "hello"
+
+
+@pytest.mark.parametrize("at", ["owner", "other"])
+@pytest.mark.parametrize(("how", "code"), [("kernel.kick", KICKED), ("kernel.revoke", REVOKED)])
+async def test_dismissal_at_any_kernel_ends_what_is_forwarded(
+    pair: Pair, at: str, how: str, code: int
+) -> None:
+    made = await invite(pair.owner, name="gus")
+    sync, calls = (
+        await sync_as(pair.other, made["token"]),
+        await call_socket(pair.other, made["token"]),
+    )
+    await sync.join()
+    block = await pair.owner.block("hello")
+    read = {"id": 1, "tool": "block.read", "params": {"block_id": block}}
+    await calls.send(json.dumps(read))
+    assert "result" in json.loads(await calls.recv())
+    kernel = pair.owner if at == "owner" else pair.other
+
+    await kernel.call(how, principal="gus")
+
+    assert (await sync.closed())[0] == (await closing(calls))[0] == code
+    gus = pair.owner.kernel.members["gus"]
+    await until(lambda: not pair.owner.kernel.sessions.of(gus.id))
+
+
+async def test_slow_reader_does_not_fill_the_memory_of_the_kernel_between(
+    tmp_path: Path, store: str
+) -> None:
+    limits = ServerLimits(unread=256 * 1024)
+    async with (
+        served_kernel(tmp_path / "owner", limits, store=store) as owner,
+        served_kernel(tmp_path / "other", limits, store=store) as other,
+    ):
+        block = await owner.block()
+        slow = await other.slow_reader()
+        await slow.join()
+        most = 0
+        for _ in range(100):
+            await owner.call("block.append", block_id=block, text="x" * 70_000)
+            most = max(most, sum(one.transport.get_write_buffer_size() for one in _lines(other)))
+        context = await owner.context()
+
+        assert most < 2 * 2**20
+        quick = await other.replica("quick")
+        await until(lambda: quick.document.text(block) == context.document.text(block))
+
+
+def _lines(served: ServedKernel) -> list[Any]:
+    return [*served.doors.connections._members["tcp"]]  # noqa: SLF001
+
+
+async def test_context_that_moves_takes_its_replicas_along(pair: Pair) -> None:
+    block = await pair.owner.block("")
+    ann, ben = await pair.owner.replica("ann"), await pair.other.replica("ben")
+    states: list[tuple[str, ReplicaState]] = []
+    for one in (ann, ben):
+        one.state_changed.listen(lambda one=one: states.append(one.state))  # type: ignore[misc]
+
+    written = ""
+    for number in range(20):
+        if number % 7 == 3:  # a kernel's own work fetches the context
+            there = pair.other if owns(pair.owner) else pair.owner
+            await there.call("block.read", block_id=block)
+        (ann if number % 2 else ben).document.append(block, f"{number};")
+        written += f"{number};"
+        await asyncio.gather(ann.saved(), ben.saved())
+        await until(lambda: ann.document.text(block) == ben.document.text(block) == written)
+
+    assert ReplicaState.REFUSED not in states
+    assert owns(pair.owner) is not owns(pair.other)
+    await pair.owner.call("block.read", block_id=block)
+
+
+# Calls
+
+
+async def test_calls_of_one_connection_go_to_the_kernels_that_have_the_contexts(pair: Pair) -> None:
+    calls = ToolClient(pair.other.locate)
+    await calls.call("context.create", {"label": "here"})
+    new = {"kind": "file", "content": "x"}
+    blocks = [
+        (await calls.call("block.create", {**new, "context": one}))["block_id"]
+        for one in ("default", "here", "default")
+    ]
+
+    listed = [await calls.call("block.list", {"context": one}) for one in ("default", "here")]
+
+    assert [[one["block_id"] for one in page["blocks"]] for page in listed] == [
+        [blocks[0], blocks[2]],
+        [blocks[1]],
+    ]
+    assert owns(pair.owner, "default") and owns(pair.other, "here")
+    with raises(ErrorCode.CONTEXT_NOT_FOUND):
+        await calls.call("block.list", {"context": "nowhere"})
+    with raises(ErrorCode.LINE_OUT_OF_RANGE):
+        await calls.call("block.read", {"block_id": blocks[0], "range": {"start": 5, "end": 9}})
+    await calls.close()
+
+
+async def test_events_of_a_forwarded_subscription_come_behind_its_answer(pair: Pair) -> None:
+    block = await pair.owner.block("")
+    base = pair.other.doors.http.replace("http", "ws", 1)
+    socket = await connect(f"{base}/call?token={pair.other.doors.token}")
+
+    async def ask(number: int, tool: str, **params: Any) -> None:
+        await socket.send(json.dumps({"id": number, "tool": tool, "params": params}))
+
+    await ask(1, "block.subscribe", block_ids=[block], from_versions=[[block, 0]])
+    await ask(2, "block.append", block_id=block, text="mine")
+    said = [json.loads(await socket.recv()) for _ in range(4)]
+
+    subscription = said[0]["result"]["subscription"]
+    assert [list(one) for one in said[:2]] == [["id", "result"], ["subscription", "event"]]
+    assert {one.get("id") for one in said[1:]} == {None, 2}
+    events = [one["event"] for one in said if "event" in one]
+    assert [one["kind"] for one in events] == ["resync", "edited"]
+    assert events[1]["origin"] == "own"
+    assert all(one["subscription"] == subscription for one in said if "event" in one)
+
+    await pair.owner.call("block.append", block_id=block, text="yours")
+    await ask(3, "block.unsubscribe", subscription=subscription)
+    said = [json.loads(await socket.recv()) for _ in range(2)]
+    assert said[0]["event"]["origin"] == "other"
+    assert said[1] == {"id": 3, "result": {"subscription": subscription}}
+    await ask(4, "block.unsubscribe", subscription=subscription)
+    assert json.loads(await socket.recv())["error"]["code"] == "invalid_params"
+    await socket.close()
+
+
+async def test_running_block_of_a_forwarded_session_lives_as_long_as_the_session(
+    pair: Pair,
+) -> None:
+    calls = ToolClient(pair.other.locate, as_name="aria", as_kind="model")
+    new = {"kind": "text", "content": "", "status": "pending", "role": "model"}
+    block = (await calls.call("block.create", new))["block_id"]
+    await calls.call("block.append", {"block_id": block, "text": "some"})
+    await calls.call("block.append", {"block_id": block, "text": " words"})
+    context = await pair.owner.context()
+    assert context.document.header(block).status == "running"
+
+    await calls.close()
+
+    await until(lambda: context.document.header(block).status == "interrupted")
+    assert context.document.text(block) == "some words"
+
+
+async def test_requests_are_answered_as_by_the_owner(pair: Pair) -> None:
+    block = await pair.owner.block("one\ntwo")
+    body = json.dumps({"block_id": block}).encode()
+    wrong = json.dumps({"block_id": f"{block}9"}).encode()
+    asked = [
+        ("POST", "/call/block.read", body),
+        ("POST", "/call/block.read", wrong),
+        ("GET", "/messages?context=default", b""),
+        ("GET", "/messages?context=default&limit=x", b""),
+    ]
+    for method, path, sent in asked:
+        here, there = [
+            await answered(one, method, path, sent, Authorization=f"Bearer {one.doors.token}")
+            for one in (pair.owner, pair.other)
+        ]
+        assert (here.status, here.body) == (there.status, there.body)
+        assert here.headers["content-type"] == there.headers["content-type"]
+
+
+async def test_export_of_a_forwarded_context_is_the_same(pair: Pair) -> None:
+    await pair.owner.block("😀" * 300_000, status="done")
+
+    def export(address: KernelAddress) -> bytes:
+        return b"".join(export_context(address, {"context": "default"}))
+
+    here, there = [
+        [line for line in (await asyncio.to_thread(export, one.locate_tcp())).splitlines()]
+        for one in (pair.owner, pair.other)
+    ]
+    assert there[1:] == here[1:] and len(there) == len(here)
+
+
+async def test_stream_of_events_over_http_is_forwarded(pair: Pair) -> None:
+    block = await pair.owner.block("")
+    connection = http.client.HTTPConnection(
+        urlsplit(pair.other.doors.http).netloc, timeout=PATIENCE
+    )
+    headers = {"Authorization": f"Bearer {pair.other.doors.token}"}
+
+    def begin() -> http.client.HTTPResponse:
+        connection.request("POST", "/call/block.subscribe", b"{}", headers)
+        return connection.getresponse()
+
+    response = await asyncio.to_thread(begin)
+    subscription = json.loads(await asyncio.to_thread(response.readline))["subscription"]
+    await pair.owner.call("block.append", block_id=block, text="x")
+    line = json.loads(await asyncio.to_thread(response.readline))
+    assert line["subscription"] == subscription
+    assert line["event"]["splices"] == [{"offset": 0, "delete_count": 0, "insert": "x"}]
+    response.close()
+    connection.close()
+    await pair.owner.call("block.append", block_id=block, text="x")
+    await until(lambda: not pair.owner.kernel.subscriptions._all)  # noqa: SLF001
+
+
+async def test_call_that_was_forwarded_fetches_its_second_context(pair: Pair) -> None:
+    await pair.other.call("context.create", label="side")
+    block = await pair.other.block("news", context="side")
+    calls = ToolClient(pair.other.locate)
+
+    pushed = await calls.call("drift.push", {"blocks": [block], "to": "default"})
+
+    assert pushed["state"] == "delivered"
+    assert owns(pair.owner, "default") and owns(pair.owner, "side")
+    await calls.close()
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+async def test_program_over_mcp_reads_and_edits_a_forwarded_context(pair: Pair, era: str) -> None:
+    block = await pair.owner.block("hello")
+    async with connected(pair.other, era) as client:
+        read = await done(client, "read_block", block_id=block)
+        await done(client, "append", block_id=block, insert=" there")
+    assert read["content"].endswith("hello")
+    blame = await pair.owner.call("block.blame", block_id=block)
+    assert [one["username"] for one in blame["runs"]] == ["amy", "claude-code"]
+
+
+async def test_guest_over_ssh_works_in_a_forwarded_context(pair: Pair) -> None:
+    block = await pair.owner.block("hello")
+    await pair.owner.call("key.add", key=key_of("gus"), name="gus", role="editor")
+    other = pair.other
+    opened = await other.call("ssh.open", host=other.me.session, fingerprint=fingerprint("gus"))
+    gus = await other.replica(locate=lambda: as_invited(other, opened["token"]))
+
+    gus.document.append(block, "!")
+    await gus.saved()
+
+    (there,) = pair.owner.kernel.sessions.of(pair.owner.kernel.members["gus"].id)
+    assert (there.via, there.within) == ("ssh", opened["session"])
+    await other.call("session.end", session=opened["session"])
+    await until(lambda: gus.rejection_code == KICKED)
+    await until(lambda: not pair.owner.kernel.sessions.of(there.principal.id))
+    assert (await pair.owner.context()).document.text(block) == "hello!"
+
+
+# Who is believed
+
+
+@pytest.mark.parametrize("shown", ["wrong", "the owner's token", "", None])
+async def test_only_who_shows_the_secret_speaks_for_others(
+    pair: Pair, shown: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    if shown == "the owner's token":
+        shown = pair.owner.doors.token
+    headers = {"antiphon-speaks-for": json.dumps(["amy", "human", "tcp", None, True, None])}
+    if shown is not None:
+        headers["Authorization"] = f"Bearer {shown}"
+    for path in ("/call/session.whoami", "/peer/hand-over"):
+        found = await answered(pair.owner, "POST", path, b'{"root": 1}', **headers)
+        assert found.status == 401
+    base = pair.owner.doors.http.replace("http", "ws", 1)
+    socket = await connect(f"{base}/sync/default", additional_headers=headers)
+    assert (await closing(socket))[0] == 4401
+    assert owns(pair.owner)
+    (secret,) = (await pair.owner.kernel.journal.settings("cluster_secret")).values()
+    assert secret not in caplog.text

@@ -1,0 +1,164 @@
+"""Kernels that have their own contexts, and give them to each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.cluster import forwarding
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
+from tests.kernel.cluster.conftest import Node, OpenNode
+from tests.waiting import until
+
+
+async def _create(node: Node, content: str, **params: Any) -> str:
+    made = await node.call("block.create", kind="text", content=content, **params)
+    return str(made["block_id"])
+
+
+def _owned(nodes: Sequence[Node], label: str) -> list[bool]:
+    """Whether each node has a context."""
+    found = []
+    for node in nodes:
+        contexts = node.kernel.contexts
+        found.append(node.ownership.owns(contexts.root(contexts[contexts.find(label)])))
+    return found
+
+
+async def test_call_that_is_forwarded_names_the_kernel_that_has_the_context(
+    open_node: OpenNode,
+) -> None:
+    owner, other = await open_node(), await open_node()
+    block = await _create(owner, "here")
+
+    with forwarding(), pytest.raises(NotOwnerError) as caught:
+        await other.text(block)
+
+    assert caught.value.address == owner.ownership.address
+
+
+async def test_call_that_is_not_forwarded_brings_the_context_here(open_node: OpenNode) -> None:
+    former, other = await open_node(), await open_node()
+    block = await _create(former, "here")
+    context = await former.kernel.context()
+    failures: list[AntiphonError] = []
+    context.failed.listen(failures.append)
+
+    assert await other.text(block) == "here"
+
+    assert [one.code for one in failures] == [ErrorCode.NOT_OWNER]
+    assert _owned([former, other], "default") == [False, True]
+    assert await former.text(block) == "here"  # and back
+    assert _owned([former, other], "default") == [True, False]
+
+
+async def test_hand_over_waits_for_what_is_on_its_way(open_node: OpenNode) -> None:
+    former, other = await open_node(), await open_node()
+    block = await _create(former, "")
+    appends = [
+        asyncio.create_task(former.call("block.splice", block_id=block, offset=0, insert=one))
+        for one in "abcdefgh"
+    ]
+    await asyncio.sleep(0)
+
+    text = await other.text(block)
+    results = await asyncio.gather(*appends, return_exceptions=True)
+
+    acknowledged = {
+        letter
+        for letter, one in zip("abcdefgh", results, strict=True)
+        if not isinstance(one, BaseException)
+    }
+    assert acknowledged <= set(await other.text(block))
+    assert text == await other.text(block)
+
+
+async def test_hand_over_is_refused_while_a_model_writes(open_node: OpenNode) -> None:
+    owner, other = await open_node(), await open_node()
+    block = await owner.running_block()
+
+    with pytest.raises(NotOwnerError, match="A program is writing in the context default"):
+        await other.kernel.context()
+
+    await owner.call("block.append", block_id=block, text="goes on")
+    assert _owned([owner, other], "default") == [True, False]
+
+
+async def test_kernel_that_ends_in_order_leaves_its_contexts_at_once(open_node: OpenNode) -> None:
+    ending, other = await open_node(), await open_node()
+    block = await _create(ending, "kept")
+
+    await ending.kernel.close()
+
+    with forwarding():  # nobody is asked
+        assert await other.text(block) == "kept"
+
+
+async def test_forks_are_at_the_kernel_of_their_source(open_node: OpenNode) -> None:
+    owner, other = await open_node(), await open_node()
+    await _create(owner, "of both")
+    await owner.call("context.fork", context="default", label="copy")
+    await owner.call("context.fork", context="copy", label="copy-of-copy")
+
+    await other.kernel.context("copy")
+
+    labels = ["default", "copy", "copy-of-copy"]
+    assert [_owned([owner, other], one) for one in labels] == [[False, True]] * 3
+    assert owner.kernel.open_contexts.ids() == ()
+
+
+async def test_new_context_is_its_makers_from_the_start(open_node: OpenNode) -> None:
+    maker, other = await open_node(), await open_node()
+
+    await maker.call("context.create", label="notes")
+
+    with forwarding(), pytest.raises(NotOwnerError):
+        await other.kernel.context("notes")
+
+
+async def test_drift_into_a_context_of_another_kernel_brings_it_here(open_node: OpenNode) -> None:
+    owner, other = await open_node(), await open_node()
+    await owner.call("context.create", label="notes")
+    await other.call("context.create", label="source")
+    block = await _create(other, "goes over", context="source", status="done")
+
+    pushed = await other.call("drift.push", to="notes", blocks=[block])
+
+    assert _owned([owner, other], "notes") == [False, True]
+    assert await owner.text(pushed["blocks"][0]) == "goes over"
+    assert owner.kernel.drifts[pushed["drift_id"]].state == "delivered"
+
+
+async def test_label_that_another_kernel_has_given_is_taken(open_node: OpenNode) -> None:
+    nodes = [await open_node(), await open_node()]
+
+    results = await asyncio.gather(
+        *(node.call("context.create", label="notes") for node in nodes), return_exceptions=True
+    )
+
+    failed = [one for one in results if isinstance(one, BaseException)]
+    assert [getattr(one, "code", one) for one in failed] == [ErrorCode.INVALID_PARAMS]
+
+
+async def test_contexts_of_another_kernel_are_known_when_it_says_so(open_node: OpenNode) -> None:
+    maker, other = await open_node(), await open_node()
+
+    made = await maker.call("context.create", label="notes")
+    await until(lambda: made["context_id"] in {one.id for one in other.kernel.contexts.rows()})
+    await maker.call("context.rename", context="notes", label="papers")
+
+    await until(lambda: "papers" in {one.label for one in other.kernel.contexts.rows()})
+
+
+async def test_idle_context_is_released(open_node: OpenNode) -> None:
+    owner = await open_node(idle_context_seconds=0.05, idle_check_seconds=0.05)
+    other = await open_node()
+    block = await _create(owner, "here")
+
+    await until(lambda: not owner.ownership.roots())
+
+    with forwarding():
+        assert await other.text(block) == "here"

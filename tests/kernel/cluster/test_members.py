@@ -1,0 +1,327 @@
+"""Members, credentials and permissions of several kernels on one Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.access import AuthenticationError, Dismissal, Members
+from antiphon_kernel.cluster import news
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.yjs.close_codes import CloseCode
+from tests.errors import raises
+from tests.waiting import until
+
+NEVER = 1e6
+
+OpenOne = Callable[[], Awaitable[Kernel]]
+
+
+@pytest.fixture
+async def open_one(store: str, tmp_path: Path) -> AsyncIterator[OpenOne]:
+    """Opens one more kernel on the database."""
+    opened = list[Kernel]()
+
+    async def open_kernel() -> Kernel:
+        number = len(opened)
+        data = tmp_path / f"data-{number}"
+        kernel = await Kernel.open(
+            data, tmp_path, registry=Registry(KERNEL_TOOLS), owner="amy", store=store
+        )
+        opened.append(kernel)
+        return kernel
+
+    yield open_kernel
+    for kernel in opened:
+        await kernel.close()
+
+
+@pytest.fixture
+def only_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels read again when they are told to, and not by themselves."""
+    monkeypatch.setattr(news, "LOOK_SECONDS", NEVER)
+
+
+@pytest.fixture
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are told nothing, and look by themselves."""
+    monkeypatch.setattr(news, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(news.ClusterNews, "announce", lambda *_: None)
+
+
+@pytest.fixture
+def left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels neither are told anything nor look."""
+    monkeypatch.setattr(news.ClusterNews, "start", lambda _: None)
+
+
+def owner_of(kernel: Kernel) -> Actor:
+    return kernel.open_session(kernel.owner, "test")
+
+
+async def invited(kernel: Kernel, **params: Any) -> dict[str, Any]:
+    """Make an invitation at a kernel."""
+    return await kernel.call(owner_of(kernel), "kernel.invite", {"role": "editor", **params})
+
+
+async def joined(kernel: Kernel, token: str, secret: str | None = None) -> Actor:
+    """A session of whoever comes to a kernel with an invitation."""
+    principal, credential = await kernel.invitations.authenticate(token, secret)
+    kernel.access.check_admission(principal)
+    return kernel.open_session(principal, "tcp", credential=credential.number)
+
+
+DECISIONS: dict[str, tuple[dict[str, Any], CloseCode, str]] = {
+    "kernel.role": (
+        {"principal": "bo", "role": "viewer"},
+        CloseCode.ROLE_CHANGED,
+        "amy made you a viewer: connect again.",
+    ),
+    "kernel.kick": (
+        {"principal": "bo", "minutes": 0, "reason": "enough"},
+        CloseCode.KICKED,
+        "amy kicked bo: enough.",
+    ),
+    "kernel.revoke": (
+        {"principal": "bo"},
+        CloseCode.REVOKED,
+        "amy revoked the invitation.",
+    ),
+}
+
+
+async def ends_elsewhere(open_one: OpenOne, tool: str) -> None:
+    """See that a decision at one kernel ends a person's sessions at another as it does there."""
+    first, second = await open_one(), await open_one()
+    params, code, reason = DECISIONS[tool]
+    bo = await joined(second, (await invited(first, name="bo"))["token"])
+    turn = second.open_work_session(bo, Permission.WRITE)
+    amy = owner_of(second)
+
+    await first.call(owner_of(first), tool, params)
+
+    await until(lambda: second.sessions.dismissal(bo))
+    expected = Dismissal(code, reason)
+    assert [second.sessions.dismissal(one) for one in (bo, turn, amy)] == [expected, expected, None]
+
+
+@pytest.mark.parametrize("tool", DECISIONS)
+async def test_decision_at_one_kernel_is_told_and_ends_sessions_at_others(
+    open_one: OpenOne, only_told: None, tool: str
+) -> None:
+    await ends_elsewhere(open_one, tool)
+
+
+@pytest.mark.parametrize("tool", DECISIONS)
+async def test_decision_at_one_kernel_is_looked_at_and_ends_sessions_at_others(
+    open_one: OpenOne, looks_often: None, tool: str
+) -> None:
+    await ends_elsewhere(open_one, tool)
+
+
+async def test_kicked_person_is_kept_out_of_other_kernels(
+    open_one: OpenOne, only_told: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    token = (await invited(first, name="bo"))["token"]
+    bo = await joined(second, token)
+    await first.call(owner_of(first), "kernel.kick", {"principal": "bo", "minutes": 5})
+    await until(lambda: second.sessions.dismissal(bo))
+    with pytest.raises(AuthenticationError, match="bo has been kicked and may come back at"):
+        await joined(second, token)
+
+
+async def test_session_that_begins_with_the_new_role_goes_on_when_kernels_read_again(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    kernel = await open_one()
+    token = (await invited(kernel, name="bo"))["token"]
+    await kernel.call(owner_of(kernel), "kernel.role", {"principal": "bo", "role": "viewer"})
+    bo = await joined(kernel, token)
+    await kernel.members.give_role(kernel.owner, AccessRole.OWNER)  # so that there is news
+    await kernel.members.read_again()
+    assert kernel.sessions.dismissal(bo) is None
+
+
+async def written(kernel: Kernel, actor: Actor, **params: Any) -> str:
+    """Write a block in the default context of a kernel, which has it; the block."""
+    request = {"kind": "text", "content": "hello", **params}
+    return str((await kernel.call(actor, "block.create", request))["block_id"])
+
+
+async def test_commit_of_demoted_writer_is_refused_where_the_demotion_is_not_known(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    bo = await joined(first, (await invited(first, name="bo"))["token"])
+    await written(first, bo)
+    seq = (await first.context()).seq
+    await second.call(owner_of(second), "kernel.role", {"principal": "bo", "role": "viewer"})
+    assert first.members.role_of(bo.principal) is AccessRole.EDITOR
+
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await written(first, bo)
+
+    assert (await first.context()).seq == seq
+    assert first.members.role_of(bo.principal) is AccessRole.VIEWER
+    reason = "amy made you a viewer: connect again."
+    assert first.sessions.dismissal(bo) == Dismissal(CloseCode.ROLE_CHANGED, reason)
+
+
+async def test_commit_of_demoted_writer_is_taken_if_the_fence_knows_no_principals(
+    open_one: OpenOne, left_alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the test before would be worth without the fence."""
+    monkeypatch.setattr(Members, "epoch_of", lambda *_: None)
+    first, second = await open_one(), await open_one()
+    bo = await joined(first, (await invited(first, name="bo"))["token"])
+    await second.call(owner_of(second), "kernel.role", {"principal": "bo", "role": "viewer"})
+    await written(first, bo)
+
+
+async def test_commit_of_writer_whose_rights_have_grown_is_written(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    await first.principal("aria", PrincipalKind.MODEL)
+    aria = first.open_session(first.members["aria"], "turn")
+    await second.call(owner_of(second), "kernel.role", {"principal": "aria", "role": "editor"})
+    prompt = await written(first, owner_of(first))
+    context = await first.context()
+
+    await written(first, aria, parent_id=prompt)
+
+    assert (await first.context()) is context
+    assert first.members.role_of(aria.principal) is AccessRole.EDITOR
+
+
+async def test_kernels_that_open_an_empty_database_at_once_found_one(open_one: OpenOne) -> None:
+    kernels = await asyncio.gather(*(open_one() for _ in range(3)))
+    assert len({(one.id, one.owner.id, one.system.principal.id) for one in kernels}) == 1
+    for kernel in kernels:
+        await kernel.members.read_again()
+        await kernel.contexts.load()
+        assert sorted(one.username for one in kernel.members) == ["amy", "system"]
+        assert [row.label for row in kernel.contexts.rows()] == ["default"]
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+@pytest.mark.parametrize("named", [True, False])
+async def test_invitation_used_at_two_kernels_at_once_lets_in_as_many_as_allowed(
+    open_one: OpenOne, left_alone: None, uses: int, named: bool
+) -> None:
+    kernels = [await open_one(), await open_one()]
+    for attempt in range(5):
+        name = {"name": f"guest-of-{attempt}"} if named else {}
+        made = await invited(kernels[0], uses=uses, **name)
+        comes = [
+            joined(kernel, made["token"], f"secret of client {client} " + kernel.data.name)
+            for client in range(3)
+            for kernel in kernels
+        ]
+        came = await asyncio.gather(*comes, return_exceptions=True)
+        let_in = [one for one in came if isinstance(one, Actor)]
+        refused = [str(one) for one in came if not isinstance(one, Actor)]
+        assert len(let_in) == uses
+        words = f"The invitation, for {uses}, is used up: ask for another."
+        assert refused == [words] * (len(comes) - uses)
+        assert len({one.principal.id for one in let_in}) == (1 if named else uses)
+        sql = f"SELECT uses FROM credentials WHERE number = {made['invitation']}"
+        assert await kernels[0].members.auth.database.select(sql) == [(uses,)]
+
+
+async def test_uses_beyond_those_allowed_are_refused_by_the_database(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    """Also of a kernel that was stopped for so long that it is no longer alone."""
+    kernel = await open_one()
+    made = await invited(kernel, name="bo", uses=1)
+    credential = kernel.invitations.credentials[made["invitation"]]
+    await kernel.members.auth.count_use(credential, None)
+    with raises(ErrorCode.STORAGE_FAILED):
+        await kernel.members.auth.count_use(credential, None)
+
+
+async def test_client_known_at_one_kernel_is_not_counted_again_at_another(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    token = (await invited(first, uses=1))["token"]
+    secret = "the secret of this program"
+    here, there = await joined(first, token, secret), await joined(second, token, secret)
+    assert here.principal == there.principal
+
+
+async def test_name_made_at_two_kernels_at_once_is_one_principal(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    for attempt in range(5):
+        name = f"zoe-{attempt}"
+        made = await asyncio.gather(first.principal(name), second.principal(name))
+        assert made[0] == made[1]
+        assert first.members.role_of(made[0]) == second.members.role_of(made[1])
+
+
+async def test_guests_made_at_two_kernels_at_once_have_names_of_their_own(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    kernels = [await open_one(), await open_one()]
+    guests = await asyncio.gather(
+        *(one.members.create_guest("guest", AccessRole.VIEWER) for one in kernels * 3)
+    )
+    names = ["guest", *(f"guest{number}" for number in range(2, 7))]
+    assert sorted(one.username for one in guests) == names
+    assert len({one.id for one in guests}) == 6
+
+
+async def test_principal_of_another_kernel_is_found_by_name_and_by_id(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    zoe = await first.principal("zoe", role=AccessRole.VIEWER)
+    yan = await first.principal("yan")
+    assert await second.members.look_up("zoe") == zoe
+    assert second.members.role_of(zoe) is AccessRole.VIEWER
+    assert second.members.find(yan.id) == yan
+    with raises(ErrorCode.INVALID_PARAMS):
+        await second.members.look_up("xyz")
+
+
+async def test_commit_of_principal_whom_another_kernel_has_made_is_written(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    await second.principal("zoe")
+    await written(first, first.open_session(await first.principal("zoe"), "test"))
+
+
+async def test_person_known_at_another_kernel_is_invited_by_the_founder_only(
+    open_one: OpenOne, left_alone: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    boss = second.open_session(await second.principal("boss", role=AccessRole.OWNER), "test")
+    await first.principal("zoe")
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await second.call(boss, "kernel.invite", {"role": "editor", "name": "zoe"})
+
+
+async def test_label_and_display_names_of_another_kernel_are_read(
+    open_one: OpenOne, only_told: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    amy = owner_of(first)
+    await first.call(amy, "kernel.label", {"label": "the office"})
+    await first.call(amy, "session.name", {"display_name": "Amy A."})
+    await until(lambda: second.label == "the office")
+    await until(lambda: second.members.find("amy").display_name == "Amy A.")

@@ -1,0 +1,147 @@
+"""Leases and rows of owners, without kernels."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from antiphon_kernel.cluster import forwarding
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
+from tests.kernel.cluster.conftest import LEASE_SECONDS, OpenOwner
+from tests.kernel.cluster.database_link import DatabaseLink
+from tests.waiting import PATIENCE, until
+
+ROOT = 7
+
+
+async def test_acquire_of_a_tree_that_another_has_names_its_address(open_owner: OpenOwner) -> None:
+    first, second = await open_owner(), await open_owner()
+    await first.acquire(ROOT)
+
+    with pytest.raises(NotOwnerError) as caught:
+        await second.acquire(ROOT)
+
+    assert caught.value.address == "owner1"
+    assert first.owns(ROOT) and not second.owns(ROOT)
+
+
+async def test_acquire_after_a_release_raises_the_epoch(open_owner: OpenOwner) -> None:
+    first, second = await open_owner(), await open_owner()
+    await first.acquire(ROOT)
+    before = first.epoch(ROOT)
+
+    await first.release(ROOT)
+    await second.acquire(ROOT)
+
+    assert second.epoch(ROOT) == before + 1
+    assert not first.owns(ROOT)
+
+
+async def test_acquire_at_once_by_many_lets_one_have_the_tree(open_owner: OpenOwner) -> None:
+    owners = [await open_owner() for _ in range(3)]
+
+    results = await asyncio.gather(*(one.acquire(ROOT) for one in owners), return_exceptions=True)
+
+    assert sorted(type(one).__name__ for one in results) == ["NoneType", *["NotOwnerError"] * 2]
+    assert [one.owns(ROOT) for one in owners] == [one is None for one in results]
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+async def test_acquire_asks_the_owner_unless_the_call_is_forwarded(
+    open_owner: OpenOwner, forwards: bool
+) -> None:
+    first, second = await open_owner(), await open_owner()
+    await first.acquire(ROOT)
+    asked: list[str] = []
+
+    async def ask(address: str, root: int) -> None:
+        asked.append(address)
+        await first.release(root)
+
+    second.ask_owner = ask
+    if forwards:
+        with forwarding(), pytest.raises(NotOwnerError):
+            await second.acquire(ROOT)
+    else:
+        await second.acquire(ROOT)
+
+    assert asked == ([] if forwards else ["owner1"])
+    assert second.owns(ROOT) is not forwards
+
+
+async def test_forwarding_does_not_hold_for_tasks_that_are_begun(open_owner: OpenOwner) -> None:
+    first, second = await open_owner(), await open_owner()
+    await first.acquire(ROOT)
+    second.ask_owner = lambda _, root: first.release(root)
+
+    with forwarding():
+        await asyncio.create_task(second.acquire(ROOT))
+
+    assert second.owns(ROOT)
+
+
+async def test_close_lets_others_have_everything_at_once(open_owner: OpenOwner) -> None:
+    first, second = await open_owner(), await open_owner()
+    await first.acquire(ROOT)
+
+    await first.close()
+    await second.acquire(ROOT)
+
+    assert second.owns(ROOT)
+    assert await second.left() == []
+
+
+async def test_an_owner_that_is_cut_off_gives_up_before_another_can_take(
+    store: str, open_owner: OpenOwner
+) -> None:
+    link = DatabaseLink(store)
+    await link.open()
+    first, second = await open_owner(link.url), await open_owner()
+    await first.acquire(ROOT)
+    lost: list[int] = []
+    first.lost.listen(lost.append)
+
+    link.hold()
+    while not second.owns(ROOT):
+        had = first.owns(ROOT)
+        with suppress(NotOwnerError):
+            await second.acquire(ROOT)
+            assert not had
+    await until(lambda: lost == [ROOT])
+
+    assert not first.owns(ROOT)
+    link.let_pass()
+    await until(lambda: first.is_live, "a lease of its own again")
+    with pytest.raises(NotOwnerError):
+        await first.acquire(ROOT)
+    await link.cut()
+
+
+async def test_acquire_without_a_lease_fails(store: str, open_owner: OpenOwner) -> None:
+    link = DatabaseLink(store)
+    await link.open()
+    owner = await open_owner(link.url)
+
+    await link.cut()
+    await until(lambda: not owner.is_live, "the end of the lease", 10 * LEASE_SECONDS)
+
+    with pytest.raises(AntiphonError) as caught:
+        await owner.acquire(ROOT)
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+
+
+async def test_left_names_the_trees_of_who_has_died(store: str, open_owner: OpenOwner) -> None:
+    link = DatabaseLink(store)
+    await link.open()
+    first, second = await open_owner(link.url), await open_owner()
+    await first.acquire(ROOT)
+    assert await second.left() == []
+
+    await link.cut()
+    async with asyncio.timeout(PATIENCE):
+        while await second.left() != [ROOT]:
+            await asyncio.sleep(0.05)
+
+    assert not first.owns(ROOT)
