@@ -65,15 +65,20 @@ def store_option() -> Callable[[Callable[..., None]], Callable[..., None]]:
     )
 
 
-def refuse_password(context: click.Context, option: click.Parameter, url: str | None) -> str | None:
+def refuse_password(_: click.Context, option: click.Parameter, url: str | None) -> str | None:
     """Return a URL as an option has it, unless there is a password on the command line."""
-    is_typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-    if url is not None and is_typed and urlsplit(url).password:
+    if url is not None and urlsplit(url).password and is_typed(option.name or ""):
         raise click.UsageError(
             f"{option.opts[0]} has a password, which everybody on this machine could read: put it"
             f" into PGPASSWORD or ~/.pgpass, or the URL of --store into {STORE_VARIABLE}"
         )
     return url
+
+
+def is_typed(option: str) -> bool:
+    """Return whether an option of the command is on the command line, and not in a variable."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
 
 
 def exit_code(error: AntiphonError) -> ExitCode:
