@@ -13,7 +13,7 @@ from antiphon_kernel.maintenance.move import copy_database, note_database
 from antiphon_kernel.maintenance.run_checks import run_checks
 from tests.kernel.sharing_kernels import kernel_on, silent, texts, write
 from tests.postgres import PostgresServer, as_server, binaries
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
 
 async def write_each(store: str, folder: Path, *words: str) -> None:
@@ -52,6 +52,9 @@ async def test_dump_in_another_database_is_sound_and_whole(
     try:
         load = f"--file={tmp_path}/dump.sql", "--quiet", "--set=ON_ERROR_STOP=1"
         subprocess.run([programs / "psql", *load, other], check=True, capture_output=True)
+        # The kernel of the first database is in this one too, until its lease ends.
+        ended = "SELECT max(lease_until) < clock_timestamp() FROM journal.kernels"
+        await until(lambda: postgres_server.execute(ended, name) == [(True,)], "end of the lease")
         await check(other, tmp_path, "one")
     finally:
         postgres_server.drop_database(name)
