@@ -183,15 +183,26 @@ def _stored(table: Table) -> str:
 
 def _for_database(table: Table, row: Row) -> Row:
     """Return a row of a file as it stands in Postgres, where touched blocks are a text."""
-    row = tuple(one.replace("\0", STORED_NUL) if isinstance(one, str) else one for one in row)
-    return (*row[:-2], str(row[-2]), row[-1]) if table.name == _OPS else row
+    row = _with(STORED_NUL, "\0", row)
+    is_number = table.name == _OPS and isinstance(row[-2], int)
+    return (*row[:-2], str(row[-2]), row[-1]) if is_number else row
 
 
 def _from_database(table: Table, row: Row) -> Row:
     """Return a row of Postgres as it stands in a file."""
-    row = tuple(one.replace(STORED_NUL, "\0") if isinstance(one, str) else one for one in row)
+    row = _with("\0", STORED_NUL, row)
     is_number = table.name == _OPS and row[-2].isdecimal()
     return (*row[:-2], int(row[-2]), row[-1]) if is_number else row
+
+
+def _with(character: str, other: str, row: Row) -> Row:
+    """Return a row with a character in the place of another one in its texts."""
+    for value in row:  # nearly no row has one, and there are many rows
+        if isinstance(value, str) and other in value:
+            return tuple(
+                one.replace(other, character) if isinstance(one, str) else one for one in row
+            )
+    return row
 
 
 def copy_rows(source: Store, target: Store, parts: Iterable[str], told: Progress) -> int:
