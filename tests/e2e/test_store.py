@@ -33,8 +33,8 @@ def test_folder_is_moved_into_a_database_used_there_and_moved_back(
 
     made = machine.succeed("call", "block.create", json.dumps(message("more")), env=shared)
     assert json.loads(made.stdout)["version"] == 1
-    command = {"command": "printenv ANTIPHON_STORE || echo it is hidden"}
-    machine.succeed("call", "shell.run", json.dumps(command), env=shared)
+    run = {"command": "printenv ANTIPHON_STORE || echo it is hidden"}
+    machine.succeed("call", "shell.run", json.dumps(run), env=shared)
     shown = machine.succeed("export", "--format", "markdown", env=shared).stdout
     assert "it is hidden\n" in shown and SECRET not in shown
     for command in (["doctor"], ["doctor", "--store", store]):

@@ -447,12 +447,12 @@ def _in_files(data: Path, store: str | None) -> Iterator[Path]:
 
 
 def _progress() -> Callable[[str, int], None]:
-    """Return what says on standard error how far a copy is, once a second."""
+    """Return a function that says on standard error how far a copy is, every five seconds."""
     last = time.monotonic()
 
     def tell(table: str, rows: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= 1:
+        if time.monotonic() - last >= 5:
             last = time.monotonic()
             click.echo(f"antiphon: {table}: {count_of(rows, 'row')}", err=True)
 
