@@ -29,6 +29,7 @@ _OPTIONS = {
     "fsync": "off",
     "full_page_writes": "off",
     "listen_addresses": "127.0.0.1",
+    "log_line_prefix": "%d_",
     "max_connections": "400",
     "shared_buffers": "64MB",
 }
@@ -50,12 +51,11 @@ class PostgresServer:
         self.folder, self.port, self._programs = folder, port, programs
 
     @classmethod
-    def create(cls, programs: Path) -> PostgresServer:
-        """Make a new server; it does not run yet."""
-        in_memory = Path("/dev/shm")
-        folder = Path(
-            tempfile.mkdtemp(prefix="antiphon-pg-", dir=in_memory if in_memory.is_dir() else None)
-        )
+    def create(cls, programs: Path, parent: Path | None = None) -> PostgresServer:
+        """Make a new server in `parent`, or in memory if there is any; it does not run yet."""
+        if parent is None and (in_memory := Path("/dev/shm")).is_dir():
+            parent = in_memory
+        folder = Path(tempfile.mkdtemp(prefix="antiphon-pg-", dir=parent))
         if os.getuid() == 0:
             os.chown(folder, pwd.getpwnam(USER).pw_uid, -1)
         with socket.create_server(("127.0.0.1", 0)) as free:

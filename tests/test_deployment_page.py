@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.usage import STORE_VARIABLE
 from antiphon_kernel.daemon.cli import main
+from antiphon_kernel.types.constants import STORE_VARIABLE
 
 PAGE = (Path(__file__).parent.parent / "docs" / "deployment.md").read_text("utf-8")
 PROGRAM = "/opt/antiphon/bin/antiphon"

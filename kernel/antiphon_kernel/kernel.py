@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -116,7 +117,7 @@ class Kernel:
         journal.files_lost.listen(self.subscriptions.close)
         guard = WriteGuard(self.sessions, members)
         self.contexts = ContextRegistry(journal, clock, ids, guard)
-        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self._owns)
+        self.search = SearchIndex(journal.search, self.contexts.rows, self.context, self.owns)
         self.quarantine = Quarantine(journal)
         self.usage = UsageSums(journal)
         self.trees = ConversationTrees(self.contexts.rows, self.contexts.root, self.context)
@@ -141,6 +142,9 @@ class Kernel:
         self.drifted = Signal[DeliveredDrift]()
         """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
+        self._reading_again = asyncio.Lock()
+        self._reading_due = object()
+        """Another one as soon as a reading has begun that serves whoever knows the one before."""
         self.closed.listen(self.trees.forget)
         self.takeover: Takeover | None = None
         """Looks after the contexts of kernels that have died, if there are others."""
@@ -176,7 +180,8 @@ class Kernel:
         async with AsyncExitStack() as stack:
             journal = await Journal.open(store or data / JOURNAL_FILE, spare)
             stack.push_async_callback(journal.close)
-            async with journal.alone("founding"):
+            is_founded = store is None or await journal.contexts()
+            async with nullcontext() if is_founded else journal.alone("founding"):
                 members = await Members.open(journal, store or data / AUTH_FILE, clock, ids)
                 stack.push_async_callback(members.close)
                 journal.depend_on(members.auth.database)
@@ -219,14 +224,22 @@ class Kernel:
         self.label = (await self.journal.settings("label")).get("label") or self.label
 
     async def _read_again(self) -> None:
-        """Read what other kernels may have changed."""
-        await self._read_access()
-        await self.contexts.load()
-        await self.drifts.load(self.contexts.has_number)
-        await self.files.read_rows()
+        """Read what other kernels may have changed.
 
-    def _owns(self, row: ContextRow) -> bool:
-        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row))
+        Who asks while it is being read waits for one reading more, which serves all of them.
+        """
+        due = self._reading_due
+        async with self._reading_again:
+            if due is self._reading_due:
+                self._reading_due = object()
+                await self._read_access()
+                await self.contexts.load()
+                await self.drifts.load(self.contexts.has_number)
+                await self.files.read_rows()
+
+    def owns(self, row: ContextRow) -> bool:
+        """Return whether this kernel, and no other one, has a context."""
+        return self.cluster is None or self.cluster.ownership.owns(self.contexts.root(row.number))
 
     async def _start(self, owner: str) -> None:
         await self.invitations.load()

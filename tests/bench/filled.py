@@ -67,10 +67,10 @@ class Filled:
 
 
 @asynccontextmanager
-async def filled(folder: Path) -> AsyncIterator[Filled]:
-    """A kernel on the data in `folder`; closed at the end."""
+async def filled(folder: Path, store: str | None = None) -> AsyncIterator[Filled]:
+    """A kernel on the data in `folder` or in a store; closed at the end."""
     kernel = await Kernel.open(
-        folder / "data", folder, registry=Registry((*KERNEL_TOOLS, context_request))
+        folder / "data", folder, registry=Registry((*KERNEL_TOOLS, context_request)), store=store
     )
     try:
         yield Filled(kernel, await kernel.context())

@@ -263,12 +263,9 @@ class AccessControl:
     ) -> tuple[list[int], int]:
         """Take invitations or keys back; which of them were good, and how many sessions end."""
         reason = f"{by.username} revoked the {what}."
-
-        def ending(number: int) -> Ending:
-            return Ending(CloseCode.REVOKED, reason, credential=number)
-
-        ended = sum(self._end(ending(number)) for number in numbers)
-        return await self._invitations.revoke(numbers, ending), ended
+        endings = {one: Ending(CloseCode.REVOKED, reason, credential=one) for one in numbers}
+        ended = sum(map(self._end, endings.values()))
+        return await self._invitations.revoke(numbers, endings), ended
 
     def _end(self, ending: Ending) -> int:
         """End the sessions that an ending is about; how many there were."""

@@ -12,12 +12,21 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from antiphon_kernel.storage import (
@@ -76,17 +85,17 @@ class Members:
         cls, journal: Journal, place: Path | str, clock: Clock, ids: IdSource
     ) -> Members:
         """Read everybody from the journal and from `place`, where roles and credentials are."""
-        known = {one.username: one for one in await journal.principals()}
         members = cls(journal, await AuthStore.open(place), clock, ids)
         try:
-            await members._load(known)
+            async with members.auth.database.alone("principals"):
+                members._version = await members.auth.version()
+                await members._load({one.username: one for one in await journal.principals()})
         except BaseException:
             await members.close()
             raise
         return members
 
     async def _load(self, known: dict[str, Principal]) -> None:
-        self._version = await self.auth.version()
         self._principals.update(known)
         self._by_id.update((one.id, one) for one in known.values())
         if SYSTEM_NAME not in known:
@@ -251,7 +260,9 @@ class Members:
         else:
             await self._change(user, lambda now: replace(now, role=role), ending)
 
-    async def ban(self, principal: Principal, until: int | None, ending: Ending) -> None:
+    async def ban(
+        self, principal: Principal, until: int | None, ending: Ending | None = None
+    ) -> None:
         """Let the principal in no more before this time; None: again from now on."""
         user = self.user(principal)
         await self._change(user, lambda now: replace(now, barred_until=until), ending)
@@ -325,7 +336,6 @@ class Members:
             return
         async with self._storing:
             while (version := await self.auth.version()) != self._version:
-                await self._journal.load_principals()
                 principals = await self._journal.principals()
                 stored = await self.auth.everything(since=self._version)
                 if version == await self.auth.version():
@@ -449,9 +459,9 @@ class Invitations:
                 await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
                 return
             if known.user != user and self.is_good(known):
+                owner = self._members.of_user(known.user).username
                 raise invalid_params(
-                    f"The key {fingerprint} is that of {self._members.of_user(known.user).username}:"
-                    " key.revoke takes it from them.",
+                    f"The key {fingerprint} is that of {owner}: key.revoke takes it from them.",
                     field="key",
                 )
             credential = replace(known, user=user, created=now, expires=expires, revoked=None)
@@ -551,11 +561,13 @@ class Invitations:
         )
         return Issued(token, credential, principal)
 
-    async def revoke(self, numbers: Iterable[int], ending: Callable[[int], Ending]) -> list[int]:
+    async def revoke(
+        self, numbers: Iterable[int], endings: Mapping[int, Ending] = MappingProxyType({})
+    ) -> list[int]:
         """Nobody comes in with these any more; which of them were good until now.
 
         Args:
-            ending: what ends with one of them, at other kernels too.
+            endings: what ends with each, at other kernels too.
         """
         numbers, now = list(numbers), self._clock.now_ms()
         revoked = [number for number in numbers if self.credentials[number].revoked is None]
@@ -568,7 +580,7 @@ class Invitations:
                 came = {one.user for one in self._clients.values() if one.credential == number}
                 credential = self.credentials[number]
                 await self._members.auth.change_rights(
-                    credential, "revoked", of=came | {credential.user}, ending=ending(number)
+                    credential, "revoked", of=came | {credential.user}, ending=endings.get(number)
                 )
 
         await self._members.save(numbers, store)

@@ -162,6 +162,11 @@ class ToolPermissions:
                 else:
                     self.rules[one.number] = one
 
+    def leave(self, context: ContextId) -> None:
+        """Decide no more about the calls of a context, which stay stored."""
+        for call in [call for call, one in self.undecided.items() if one.context == context]:
+            del self.undecided[call]
+
     async def ask(
         self,
         context: ContextId,

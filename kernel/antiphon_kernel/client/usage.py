@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
 
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.constants import ExitCode
+from antiphon_kernel.types.constants import STORE_VARIABLE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import has_whole_characters
 
@@ -48,9 +48,6 @@ def data_option(
         help="Where the kernel keeps its files."
         + ("" if required else "  [default: .antiphon in the project]"),
     )
-
-
-STORE_VARIABLE: Final = "ANTIPHON_STORE"
 
 
 def store_option() -> Callable[[Callable[..., None]], Callable[..., None]]:

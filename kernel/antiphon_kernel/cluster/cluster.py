@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # it imports its library
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a kernel has, and hears of the others; with connections that nothing else uses."""
+    """The trees of one kernel and its news of the others, with connections of their own."""
 
     ownership: Ownership
     news: ClusterNews

@@ -1,14 +1,14 @@
-"""What commits of several kernels on one database must pass: whoever has lost a context fails."""
+"""The check that begins every commit of kernels on one database: a former owner's fails."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from antiphon_kernel.cluster.ownership import Ownership
-from antiphon_kernel.storage import Commit, ContextRow, FenceError
-from antiphon_kernel.storage.database import Statement
+from antiphon_kernel.storage import Commit, FenceError
+from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.types.errors import AntiphonError, context_has_moved
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Principal
@@ -41,10 +41,10 @@ class CommitFence:
     def __init__(
         self,
         ownership: Ownership,
-        root: Callable[[ContextRow], int],
+        root: Callable[[int], int],
         rights: WriterRights,
     ) -> None:
-        """`root`: the number of the context that a fork goes back to, of another one its own."""
+        """`root`: the number of the context that one goes back to, by its own number."""
         self._ownership = ownership
         self._root = root
         self._rights = rights
@@ -52,20 +52,26 @@ class CommitFence:
     def statement(self, group: Sequence[Commit]) -> Statement:
         """Return the statement that refuses the transaction if it may not be."""
         ownership = self._ownership
-        roots = {self._root(one.context) for one in group}
+        roots = {self._root(one.context.number) for one in group}
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
         roots.difference_update(founded)
-        # No tree has the epoch 0.
-        epochs = {root: ownership.epoch(root) if ownership.owns(root) else 0 for root in roots}
         known = {one.principal.id: self._rights.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
-        values = (
-            *(ownership.kernel, list(epochs), list(epochs.values())),
-            *(list(principals), list(principals.values())),
-        )
+        values = self._values(roots, principals)
         if founded:
             return _CHECK_NEW, [(founded, ownership.kernel, *values)]
         return _CHECK, [values]
+
+    def context_statement(self, context: int) -> Statement:
+        """Return the same for what is written of a context apart from commits, by its number."""
+        return _CHECK, [self._values({self._root(context)}, {})]
+
+    def _values(self, roots: Collection[int], principals: Mapping[PrincipalId, int]) -> Row:
+        ownership = self._ownership
+        # No tree has the epoch 0.
+        epochs = [ownership.epoch(one) if ownership.owns(one) else 0 for one in roots]
+        of_principals = list(principals), list(principals.values())
+        return ownership.kernel, list(roots), epochs, *of_principals
 
     async def learn(self, error: FenceError) -> None:
         """Read again what a refusal has shown to be out of date."""
@@ -74,7 +80,7 @@ class CommitFence:
 
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         """Return why a commit of the refused group fails; None if it is not concerned."""
-        root = self._root(commit.context)
+        root = self._root(commit.context.number)
         if root in error.contexts or not (error.contexts or error.principals):
             # Not now: the others of the group are being written.
             asyncio.get_running_loop().call_soon(self._ownership.lose, root)

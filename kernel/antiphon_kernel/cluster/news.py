@@ -1,4 +1,4 @@
-"""What kernels on one database tell each other: that rows have changed, not how.
+"""Notifications between kernels on one database: they say that rows have changed, not how.
 
 A notification may be lost with the connection, so everything counts as changed every few seconds.
 """
@@ -31,7 +31,7 @@ class NewsKind(StrEnum):
     MEMBERS = "members"
     """Members, invitations and permissions of tools."""
     OWNERS = "owners"
-    """Which kernel has which contexts."""
+    """The rows of owners."""
     SEARCH = "search"
     """The search index: somebody looks for what owners have not indexed yet."""
 

@@ -1,4 +1,4 @@
-"""Which trees of forks this kernel has: its lease, and its rows among those of their owners.
+"""The trees of forks that this kernel has: its lease, and its rows among those of all owners.
 
 The database's clock alone decides whether a lease has run out. Here it counts from when its last
 renewal was sent, so that a kernel that is cut off, or was stopped, gives up before others take.
@@ -61,7 +61,7 @@ _RELEASE: Final = (
 )
 _LEFT: Final = f"SELECT context FROM owners WHERE kernel NOT IN ({_LIVE}) ORDER BY context"
 _END: Final = "DELETE FROM kernels WHERE number = ? RETURNING number"
-"""What the kernel had is nobody's then."""
+"""Leaves what the kernel had to anybody."""
 
 
 class LeaseDatabase(Protocol):

@@ -116,10 +116,10 @@ class ConversationTrees:
     def __init__(
         self,
         rows: Callable[[], Sequence[ContextRow]],
-        root: Callable[[ContextRow], int],
+        root: Callable[[int], int],
         open_context: Callable[[str], Awaitable[Context]],
     ) -> None:
-        """`root`: the number of the context that one goes back to."""
+        """`root`: the number of the context that one goes back to, by its own."""
         self._rows = rows
         self._root_of = root
         self._open = open_context
@@ -198,7 +198,7 @@ class ConversationTrees:
     def _learn(self) -> None:
         rows = self._rows()
         for row in rows[self._known :]:
-            root = self._roots[row.number] = self._root_of(row)
+            root = self._roots[row.number] = self._root_of(row.number)
             self._families.setdefault(root, {})[row.id] = row
             self._unread.setdefault(root, {})[row.id] = None
         self._known = len(rows)

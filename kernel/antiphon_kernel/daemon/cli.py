@@ -32,7 +32,6 @@ from antiphon_kernel.client.trust import (
     trust_file,
 )
 from antiphon_kernel.client.usage import (
-    STORE_VARIABLE,
     CommandGroup,
     data_option,
     refuse_password,
@@ -47,6 +46,7 @@ from antiphon_kernel.types.constants import (
     DATA_FOLDER,
     DEFAULT_CONTEXT,
     MCP_FILE,
+    STORE_VARIABLE,
     ExitCode,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

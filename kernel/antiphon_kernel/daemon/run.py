@@ -29,7 +29,6 @@ from antiphon_kernel.client.address import (
 from antiphon_kernel.client.discovery import RunningKernel, project_of, register_kernel
 from antiphon_kernel.client.ownership import SOCKET_FILE, write_private
 from antiphon_kernel.client.trust import is_trusted_file
-from antiphon_kernel.client.usage import STORE_VARIABLE
 from antiphon_kernel.config import (
     Discovery,
     KernelConfig,
@@ -48,7 +47,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.tools.drift import resume_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.constants import LOG_FILE
+from antiphon_kernel.types.constants import LOG_FILE, STORE_VARIABLE
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import as_name
 
@@ -169,7 +168,7 @@ def _load_models(settings: DaemonSettings) -> Models:
     config, variables = load_config(
         user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
     )
-    hide_variables([*variables, STORE_VARIABLE])
+    hide_variables((*variables, STORE_VARIABLE))
     if settings.local:
         local = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
         return Models(config=local, auto_play=True, opening=LOCAL_OPENING)

@@ -50,7 +50,7 @@ from antiphon_kernel.files.open_file import (
 from antiphon_kernel.files.text_format import Binary, decode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import ContextRow, FileRow
+from antiphon_kernel.storage import ContextRow, FileRow, TakenError
 from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import DATA_FOLDER
@@ -465,7 +465,7 @@ class FileContexts:
                 await self.read_rows()
             context = self._paths.get(found.shown)
             if context is None:
-                context = await self._create(found)
+                context = await self._create_unless_taken(found)
             return await self._opened(context, found)
 
     async def of_context(self, context: Context) -> OpenFile:
@@ -499,6 +499,16 @@ class FileContexts:
             self.servers.opened(file)
         await file.look()
         return file
+
+    async def _create_unless_taken(self, path: ProjectPath) -> ContextId:
+        try:
+            return await self._create(path)
+        except TakenError:
+            await self._contexts.load()
+            await self.read_rows()
+            if path.shown not in self._paths:
+                raise
+            return self._paths[path.shown]
 
     async def _create(self, path: ProjectPath) -> ContextId:
         limit = self._limits.file_bytes

@@ -19,7 +19,6 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.client.tool_client import CallNotMade, ToolClient, read_error
@@ -28,7 +27,6 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.peers import CONNECT_SECONDS, HAND_OVER_PATH, PeerAddress
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
-from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 PATIENCE_SECONDS: Final = 10.0
 """How long another kernel may be unreachable: when it has died, its lease ends before that."""
@@ -42,13 +40,9 @@ _ASK_AGAIN_SECONDS: Final = 1.2
 
 _HAND_OVER_SECONDS: Final = 10.0
 _CHUNK: Final = 2**16
-_NO_CODES: Final = (None, 1005, 1006)
-"""Close codes of connections that were not closed with one."""
-
 _ABOUT_CLIENT: Final = ("as", "kind", "token", "once")
 """Parameters of an address that say who comes, which is stated in a header instead."""
 
-_MOVED: Final = "Another kernel has the context from now on: come again."
 _NO_ANSWER: Final = "The kernel at {}, which has the context, does not answer: try again soon."
 
 Here = TypeVar("Here")
@@ -127,12 +121,10 @@ class Forwarder:
         finally:
             self._watching = None
 
-    # Replicas
-
     async def connect(
         self, context: str, query: Mapping[str, str], owner: PeerAddress
     ) -> ClientConnection:
-        """Connect to a context of another kernel, for `pipe`.
+        """Connect to a context of another kernel.
 
         Raises:
             CallNotMade: if nothing answers.
@@ -142,45 +134,6 @@ class Forwarder:
             return await open_socket(owner, ("sync", context), as_name=None, **kept)
         except AntiphonError as error:
             raise CallNotMade(error.message) from error
-
-    async def pipe(
-        self,
-        upstream: ClientConnection,
-        receive: Callable[[], Awaitable[dict[str, Any]]],
-        send: Callable[[dict[str, Any]], Awaitable[None]],
-    ) -> None:
-        """Pass on what a client and another kernel say to each other, until one of them ends it.
-
-        Neither is read faster than the other takes what has come.
-        """
-        has_left = False
-
-        async def pass_up() -> None:
-            nonlocal has_left
-            with suppress(ConnectionClosed):
-                while (message := await receive())["type"] == "websocket.receive":
-                    data = message.get("bytes")
-                    await upstream.send(data if data is not None else message["text"])
-                has_left = True
-                await upstream.close()
-
-        up = asyncio.create_task(pass_up(), name="forwarding to another kernel")
-        try:
-            with suppress(ConnectionClosed):
-                async for data in upstream:
-                    kind = "text" if isinstance(data, str) else "bytes"
-                    await send({"type": "websocket.send", kind: data})
-            if not has_left:
-                code, reason = upstream.close_code, upstream.close_reason
-                if code in _NO_CODES or reason == SHUTTING_DOWN:
-                    code, reason = CloseCode.MOVED, _MOVED
-                await send({"type": "websocket.close", "code": code, "reason": reason})
-        finally:
-            up.cancel()
-            await asyncio.wait({up})
-            await upstream.close()
-
-    # Requests
 
     async def relay(self, request: Request, body: bytes, owner: PeerAddress) -> StreamingResponse:
         """Return the answer of another kernel to a request.

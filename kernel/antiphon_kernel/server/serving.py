@@ -194,6 +194,7 @@ class Server:
         is_own = _identity(self.socket) == self._socket_id
         for server, _ in self._listeners:
             server.close()
+        await self._kernel.open_contexts.hand_over_all()
         self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)

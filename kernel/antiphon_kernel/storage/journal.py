@@ -66,6 +66,9 @@ class Fence(Protocol):
     def statement(self, group: Sequence[Commit]) -> Statement:
         """Return `SELECT check_commit(...)` for the contexts and principals of the group."""
 
+    def context_statement(self, context: int) -> Statement:
+        """Return the same for what is written of a context apart from commits, by its number."""
+
     async def learn(self, error: FenceError) -> None:
         """Read again what a refusal has shown to be out of date."""
 
@@ -78,9 +81,9 @@ class Journal(JournalReader):
 
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
-        self.snapshots = Records(database, SNAPSHOTS)
-        self.pages = Records(database, PAGES)
-        self.recent_states = Records(database, RECENT_STATES)
+        self.snapshots = Records(database, SNAPSHOTS, self._fenced)
+        self.pages = Records(database, PAGES, self._fenced)
+        self.recent_states = Records(database, RECENT_STATES, self._fenced)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
@@ -154,6 +157,12 @@ class Journal(JournalReader):
         rows = await self._database.select("SELECT id, number FROM principals")
         self._principals |= {row[0]: row[1] for row in rows}
 
+    async def principals(self) -> list[Principal]:
+        """Everybody this kernel knows; from now on by their numbers too."""
+        found = await super().principals()
+        await self.load_principals()
+        return found
+
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
         while len(self._numbers) < count:
@@ -210,7 +219,7 @@ class Journal(JournalReader):
 
     async def write_file(self, file: FileRow) -> None:
         """Store what is known of a file, when its block does not change with it."""
-        await self._database.write([file_rows([file])])
+        await self._database.write([*self._fenced(file.context), file_rows([file])])
 
     async def write_drift(self, drift: DriftRow) -> None:
         """Store a drift, when no context changes with it."""
@@ -223,7 +232,11 @@ class Journal(JournalReader):
         """Store the session that an agent has, and the version of its context that it has read."""
         self.refuse_if_broken()
         sql = upsert("agent_sessions", "context agent", "session seq")
-        await self._database.insert(sql, (context.number, agent, session, seq))
+        row = context.number, agent, session, seq
+        await self._database.write([*self._fenced(context.number), (sql, [row])])
+
+    def _fenced(self, context: int) -> list[Statement]:
+        return [self.fence.context_statement(context)] if self.fence is not None else []
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""

@@ -71,7 +71,7 @@ class JournalReader:
 
     async def principals(self) -> list[Principal]:
         """Everybody this kernel knows."""
-        sql = "SELECT id, username, kind, display_name FROM principals"
+        sql = "SELECT id, username, kind, display_name FROM principals ORDER BY number"
         return [
             Principal(PrincipalId(principal), username, _kind(kind), display_name)
             for principal, username, kind, display_name in await self._database.select(sql)
@@ -268,12 +268,13 @@ class JournalReader:
 
     async def last_changes(self) -> dict[int, tuple[int, int]]:
         """Return number and time of the last transaction of each context that has one."""
-        sql = (
-            "SELECT c.number, o.seq, o.time FROM contexts c JOIN ops o ON o.id ="
+        sql = (  # not a join, for which Postgres may read all transactions
+            "SELECT number, last, (SELECT time FROM ops WHERE id = last) FROM (SELECT c.number,"
             " (SELECT max(id) FROM ops WHERE id BETWEEN c.number * ?1 AND c.number * ?1 + ?2)"
+            " AS last FROM contexts c) AS found"
         )
         rows = await self._database.select(sql, (op_id(1, 0), LAST_SEQ))
-        return {int(number): (int(seq), int(time)) for number, seq, time in rows}
+        return {number: (last & LAST_SEQ, time) for number, last, time in rows if last is not None}
 
     async def changed_blocks(
         self,

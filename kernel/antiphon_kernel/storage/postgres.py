@@ -13,8 +13,9 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -27,7 +28,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumperUnknown
 
-from antiphon_kernel.storage.database import FenceError, Statement, TakenError
+from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
 from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
@@ -37,6 +38,15 @@ from antiphon_kernel.types.signal import Signal
 _log = logging.getLogger(__name__)
 
 _Connection = psycopg.AsyncConnection[TupleRow]
+_Cursor = psycopg.AsyncCursor[TupleRow]
+
+# The library warns of each statement that fails in a pipeline, beside raising the error.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+_NAMES: Final = frozenset(
+    {"contexts_label_key", "principals_username_key", "users_username_key", "files_path_key"}
+)
+"""Constraints that two kernels may run into at the same time."""
 
 _READERS: Final = 4
 """How many connections read at a time."""
@@ -45,14 +55,20 @@ _CONNECT_SECONDS: Final = 4
 _IDLE_SECONDS: Final = 2
 """Seconds after which the server ends a transaction whose kernel says nothing more."""
 
+_ROWS_AT_ONCE: Final = 1_000
+"""How many rows one statement inserts at most."""
+
+_COLUMN_TYPES: Final = (
+    "SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)"
+    " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+    " WHERE c.relnamespace = ?::text::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0"
+)
+
 _PREPARED: Final = 500
 """How many statements a connection keeps prepared: more than there are."""
 
 _CHANNEL: Final = "antiphon"
 """Over which the kernels on a database tell each other what has changed."""
-
-_NAMES: Final = ("contexts_label_key", "files_path_key")
-"""Constraints that two kernels which give a name at once find out by."""
 
 _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
@@ -102,6 +118,56 @@ def translate(sql: str) -> str:
         sql = pattern.sub(replacement, sql)
     places = iter(range(1, sql.count("?") + 1))
     return re.sub(r"\?(\d*)", lambda found: f"${found[1] or next(places)}", sql)
+
+
+@dataclass(frozen=True, slots=True)
+class _ManyRows:
+    """An INSERT that takes all values of each column as one array."""
+
+    sql: str
+    unique: tuple[int, ...]
+    """Places of the values that two rows of one statement may not have in common."""
+
+
+_INSERT: Final = re.compile(r"INSERT INTO (\w+) \(([^)]*)\) VALUES \((.*?)\)( ON CONFLICT .*)?")
+_UPDATED: Final = re.compile(r" ON CONFLICT \((.*?)\) DO UPDATE")
+
+
+def _many_rows(sql: str, types: Mapping[tuple[str, str], str]) -> _ManyRows | None:
+    """Return the INSERT of many rows for that of one; None for other statements.
+
+    Args:
+        types: those of the columns, by table and column.
+    """
+    found = _INSERT.fullmatch(sql)
+    if found is None:
+        return None
+    table, columns, conflict = found[1], found[2].split(", "), found[4] or ""
+    values, arrays = list[str](), list[str]()
+    for at, (column, value) in enumerate(zip(columns, found[3].split(", "), strict=True), 1):
+        values.append(value.replace("?", f"v{at}"))
+        arrays.append(f"${at}::{types[table, column] if value == '?' else 'text'}[]")
+    names = ", ".join(f"v{at}" for at in range(1, len(values) + 1))
+    updated = _UPDATED.match(conflict)
+    return _ManyRows(
+        f"INSERT INTO {table} ({found[2]}) SELECT {', '.join(values)}"
+        f" FROM unnest({', '.join(arrays)}) AS given ({names}){conflict}",
+        tuple(map(columns.index, updated[1].split(", "))) if updated else (),
+    )
+
+
+def _array(values: Sequence[object]) -> object:
+    """Return the values of a column as one value; only bytes are sent with a type."""
+    if any(isinstance(one, bytes) for one in values):
+        return [*values]
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: object) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "NULL" if value is None else str(value)
 
 
 # Numbers and texts are sent without a type: each place says what it takes, and a statement is
@@ -156,6 +222,9 @@ class PostgresDatabase:
         self._readers: list[_Connection] = []
         """Those that nobody uses at the moment."""
         self._reading = asyncio.Semaphore(_READERS)
+        self._types: dict[tuple[str, str], str] = {}
+        """Types of columns, by table and column."""
+        self._inserts: dict[str, _ManyRows | None] = {}
         self._closed = False
         self.files_lost = Signal[StorageLostError]()
         """Never notified: the files are the server's."""
@@ -172,6 +241,8 @@ class PostgresDatabase:
         database = cls(url, schema)
         try:
             await database._migrate()
+            rows = await database.select(_COLUMN_TYPES, (schema.name,))
+            database._types = {(table, column): type_ for table, column, type_ in rows}
         except BaseException:
             await database.close()
             raise
@@ -217,8 +288,18 @@ class PostgresDatabase:
         async with self._transaction() as connection:
             cursor = connection.cursor()
             for sql, rows in statements:
-                if rows:
-                    await cursor.executemany(translate(sql), rows)
+                for start in range(0, len(rows), _ROWS_AT_ONCE):
+                    await self._write_rows(cursor, sql, rows[start : start + _ROWS_AT_ONCE])
+
+    async def _write_rows(self, cursor: _Cursor, sql: str, rows: Sequence[Row]) -> None:
+        if sql not in self._inserts:
+            self._inserts[sql] = _many_rows(sql, self._types)
+        many = self._inserts[sql]
+        # One statement for all rows takes a fifth of the time; it may not change a row twice.
+        if many is None or len(rows) == 1 or _are_repeated(rows, many.unique):
+            await cursor.executemany(translate(sql), rows)
+        else:
+            await cursor.execute(many.sql, [*map(_array, zip(*rows, strict=True))])
 
     async def notify(self, message: str) -> None:
         """Send a message to everybody who listens on this database."""
@@ -361,6 +442,11 @@ async def _stored_version(connection: _Connection, name: str) -> tuple[int, int]
     cursor = await connection.execute(f"SELECT version, usable_from FROM {name}.schema")
     version, usable_from = await cursor.fetchone() or (0, 0)
     return version, usable_from
+
+
+def _are_repeated(rows: Sequence[Row], places: Sequence[int]) -> bool:
+    """Whether two rows have the same values at all of these places."""
+    return bool(places) and len({tuple(row[at] for at in places) for row in rows}) < len(rows)
 
 
 def _is_idle(connection: _Connection) -> bool:

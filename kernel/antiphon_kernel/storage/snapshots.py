@@ -71,9 +71,16 @@ class RecordKind(Generic[R]):
 class Records(Generic[R]):
     """The records of one kind in one journal."""
 
-    def __init__(self, database: SqlDatabase, kind: RecordKind[R]) -> None:
+    def __init__(
+        self,
+        database: SqlDatabase,
+        kind: RecordKind[R],
+        fenced: Callable[[int], list[Statement]] = lambda _: [],
+    ) -> None:
+        """`fenced`: what must come before anything is written of a context, by its number."""
         self._database = database
         self._kind = kind
+        self._fenced = fenced
 
     async def read(self, context: ContextRow) -> R | None:
         """The record of a context; None if there is none that can be trusted.
@@ -105,7 +112,8 @@ class Records(Generic[R]):
 
     async def write(self, context: ContextRow, record: R) -> None:
         """Put a record in the place of the one before."""
-        await self._database.write([self._kind.statement([(context, record)])])
+        statement = self._kind.statement([(context, record)])
+        await self._database.write([*self._fenced(context.number), statement])
 
 
 def _split(state: bytes) -> tuple[bytes, ...]:

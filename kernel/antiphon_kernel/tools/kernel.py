@@ -250,7 +250,8 @@ class KickResult(Result):
 async def members(call: Call, params: NoParams) -> MembersResult:
     """List everybody whom the kernel knows, with role and open connections.
 
-    Connections of SSH hosts, by which nobody is here, are left out.
+    Connections of SSH hosts, by which nobody is here, are left out. Each of several kernels on one
+    database lists its own.
     """
     kernel = call.kernel
     found = []
@@ -535,7 +536,10 @@ class JoinsResult(Result):
 
 @tool("kernel.joins", needs=Permission.OWN)
 async def joins(call: Call, params: JoinsParams) -> JoinsResult:
-    """Say who has come in by invitation; with `wait` the answer comes when somebody does."""
+    """Say who has come in by invitation; with `wait` the answer comes when somebody does.
+
+    Each of several kernels on one database tells of those who have come to it.
+    """
     access = call.kernel.access
     after = access.last_join if params.after is None else params.after
     return JoinsResult(

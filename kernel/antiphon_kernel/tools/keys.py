@@ -251,7 +251,10 @@ async def ask_key(call: Call, params: KeyAskParams) -> KeyAskResult:
 
 @tool("key.requests", needs=Permission.OWN)
 async def key_requests(call: Call, params: KeyRequestsParams) -> KeyRequestsResult:
-    """Say whose unknown keys wait for a decision; with `wait` the answer comes with the next."""
+    """Say whose unknown keys wait for a decision; with `wait` the answer comes with the next.
+
+    Each of several kernels on one database tells of those who wait at its SSH hosts.
+    """
     waiting = await call.kernel.key_requests.since(params.after, params.wait)
     return KeyRequestsResult(
         requests=[

@@ -210,7 +210,8 @@ class PermissionDesk:
 
     async def abandon(self, stored: ToolPermission) -> None:
         """Withdraw a call that was asked about before the kernel was started again, and end it."""
-        if self._is_closing or self._stored.undecided.pop(stored.call, None) is None:
+        is_here = self._kernel.owns(self._kernel.contexts[stored.context])
+        if self._is_closing or not is_here or self._stored.undecided.pop(stored.call, None) is None:
             return
         self._changed.announce()
         context = await self._kernel.context(stored.context)

@@ -141,6 +141,7 @@ class TurnRunner:
         kernel.submissions.listen(self._submitted)
         kernel.drifted.listen(self._drifted)
         kernel.opened.listen(self._opened)
+        kernel.closed.listen(self._left)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._register(), "models' principals")
         if kernel.cluster is None:
@@ -544,6 +545,12 @@ class TurnRunner:
             stop_using = context.users.add()
             task.add_done_callback(lambda _: stop_using())
 
+    def _left(self, context: Context) -> None:
+        """End what is at work in a context that another kernel may have; it decides about calls."""
+        for job in self.works(context):
+            self._kernel.tool_permissions.leave(context.id)
+            job.stop(None)
+
     async def _read_ahead(self, context: Context, model: str) -> None:
         """Read a context that a model may answer in, so that its first turn need not."""
         principal = await self.principal(model)
@@ -702,8 +709,9 @@ async def _may_begin(writer: BlockWriter, prompt: str, before: Job | None, asker
 async def _interrupted(writer: BlockWriter, work: Job) -> None:
     try:
         writer.kernel.sessions.check(writer.actor)
+        writer.context.raise_if_stopped()
     except AntiphonError:
-        return  # dismissed: nothing more is taken, and the end of the session marks what it leaves
+        return  # nothing more is taken, and the end of the session marks what it leaves
     await writer.finish_all(Status.ERROR, stop_reason=INTERRUPTED, stopped_by=work.stopped_by)
 
 

@@ -62,3 +62,7 @@ class ExitCode(IntEnum):
     """A limit or a budget ended a model's turn."""
     INTERRUPTED = 130
     """A model's turn was interrupted, as by Ctrl+C."""
+
+
+STORE_VARIABLE: Final = "ANTIPHON_STORE"
+"""In the environment: the URL of the database that a kernel shares with others."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antiphon_kernel.cluster import forwarding
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 from tests.kernel.cluster.conftest import Node, OpenNode
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def _create(node: Node, content: str, **params: Any) -> str:
@@ -24,7 +28,7 @@ def _owned(nodes: Sequence[Node], label: str) -> list[bool]:
     found = []
     for node in nodes:
         contexts = node.kernel.contexts
-        found.append(node.ownership.owns(contexts.root(contexts[contexts.find(label)])))
+        found.append(node.ownership.owns(contexts.root(contexts[contexts.find(label)].number)))
     return found
 
 
@@ -162,3 +166,41 @@ async def test_idle_context_is_released(open_node: OpenNode) -> None:
 
     with forwarding():
         assert await other.text(block) == "here"
+
+
+async def test_search_finds_what_another_kernel_has_without_taking_it(open_node: OpenNode) -> None:
+    owner, other = await open_node(), await open_node()
+    await _create(owner, "a needle")
+
+    async with asyncio.timeout(PATIENCE):
+        while not (await other.call("kernel.search", query="needle", kinds=["text"]))["results"]:
+            await asyncio.sleep(0.05)
+
+    assert _owned([owner, other], "default") == [True, False]
+
+
+async def test_file_is_one_context_for_all_kernels(open_node: OpenNode, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text\n")
+    (tmp_path / "b.txt").write_text("text\n")
+    first = await open_node()
+    await first.kernel.files.open("a.txt")
+    nodes = [first, await open_node()]
+
+    opened = await asyncio.gather(*(node.kernel.files.open("b.txt") for node in nodes))
+
+    assert opened[0].context.id == opened[1].context.id
+
+
+async def test_kernels_that_begin_at_once_found_one_store(store: str, tmp_path: Path) -> None:
+    async def open_one(name: str) -> Kernel:
+        registry = Registry(KERNEL_TOOLS)
+        return await Kernel.open(
+            tmp_path / name, tmp_path, registry=registry, owner="amy", store=store
+        )
+
+    kernels = await asyncio.gather(*(open_one(name) for name in "abc"))
+
+    assert len({one.id for one in kernels}) == 1
+    assert {one.contexts.find("default") for one in kernels} == {kernels[0].contexts.rows()[0].id}
+    for kernel in kernels:
+        await kernel.close()

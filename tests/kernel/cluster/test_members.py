@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,19 +13,26 @@ import pytest
 from antiphon_kernel.access import AuthenticationError, Dismissal, Members
 from antiphon_kernel.cluster import news
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers import PermissionPolicy, TextDelta, ToolCallEvent
 from antiphon_kernel.registry import Registry
+from antiphon_kernel.storage import User
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.turns import TurnRunner
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole, Permission
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.errors import raises
+from tests.kernel.turns.stage import Replying, Stage
+from tests.kernel.turns.stage import open_kernel as open_turns_kernel
 from tests.waiting import until
 
 NEVER = 1e6
 
 OpenOne = Callable[[], Awaitable[Kernel]]
+OpenOffice = Callable[[], Awaitable[tuple[Kernel, TurnRunner]]]
 
 
 @pytest.fixture
@@ -325,3 +333,111 @@ async def test_label_and_display_names_of_another_kernel_are_read(
     await first.call(amy, "session.name", {"display_name": "Amy A."})
     await until(lambda: second.label == "the office")
     await until(lambda: second.members.find("amy").display_name == "Amy A.")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_decisions_at_several_kernels_at_once_leave_all_with_the_same(
+    open_one: OpenOne, only_told: None, seed: int
+) -> None:
+    random = Random(seed)
+    kernels = [await open_one() for _ in range(3)]
+    invitations = [await invited(kernels[0], name=f"person-{number}") for number in range(4)]
+
+    def decision() -> Awaitable[object]:
+        kernel, made = random.choice(kernels), random.choice(invitations)
+        name, number = made["username"], made["invitation"]
+        tool, params = random.choice(
+            [
+                ("kernel.role", {"principal": name, "role": random.choice(["viewer", "editor"])}),
+                ("kernel.kick", {"principal": name, "minutes": random.choice([0, 5])}),
+                ("kernel.revoke", {"invitation": number}),
+                ("kernel.revoke", {"principal": name}),
+                ("kernel.invite", {"role": "viewer"}),
+                ("session.name", {"display_name": f"Amy {random.random()}"}),
+            ]
+        )
+        return kernel.call(owner_of(kernel), tool, params)
+
+    await asyncio.gather(*(decision() for _ in range(40)))
+
+    held = []
+    for kernel in kernels:
+        await kernel.members.read_again()
+        people = sorted(kernel.members, key=lambda one: one.username)
+        users = [kernel.members.user(one) for one in people if one.username != "system"]
+        assert users == sorted(
+            await kernel.members.auth.records(User), key=lambda one: one.username
+        )
+        assert not kernel.members.unsaved
+        held.append((people, users, kernel.invitations.all()))
+    assert held[0] == held[1] == held[2]
+    assert len({str([one.display_name for one in people]) for people, _, _ in held}) == 1
+
+
+# Calls of models that wait for decisions
+
+
+@pytest.fixture
+async def open_office(store: str, tmp_path: Path) -> AsyncIterator[OpenOffice]:
+    """Opens one more kernel, with a model that asks before it runs a command."""
+    opened = list[tuple[Kernel, TurnRunner]]()
+
+    async def open_one() -> tuple[Kernel, TurnRunner]:
+        kernel = await open_turns_kernel(tmp_path / str(len(opened)), store=store)
+        command = ToolCallEvent("c1", "shell", {"command": "touch ran"})
+        provider = Replying([command], [TextDelta("Done.")])
+        if opened:
+            provider = Replying([TextDelta("Done.")])
+        models = Models({"aria": provider}, permissions={"aria": PermissionPolicy()})
+        opened.append((kernel, TurnRunner(kernel, models)))
+        return opened[-1]
+
+    yield open_one
+    for kernel, runner in opened:
+        await runner.close()
+        await kernel.close()
+
+
+@pytest.mark.parametrize("decision", ["once", "no"])
+@pytest.mark.parametrize("closes", [True, False])
+async def test_call_that_waits_is_decided_where_its_context_has_gone_to(
+    open_office: OpenOffice, tmp_path: Path, decision: str, closes: bool
+) -> None:
+    first, working = await open_office()
+    second, _ = await open_office()
+    stage = Stage(first, await first.context(), working)
+    await stage.submit("Touch it.")
+    await until(lambda: any(one.permission == "asked" for one in stage.headers()))
+    (call,) = stage.of_kind(BlockKind.TOOL_CALL)
+    await until(lambda: call.id in second.tool_permissions.undecided)
+    if closes:
+        await working.close()
+        await first.close()
+    else:
+        await first.open_contexts.hand_over(stage.context.row.number)
+        await working.wait_idle()
+
+    params = {"block_id": call.id, "decision": decision}
+    await second.call(owner_of(second), "permission.decide", params)
+
+    context = await second.context()
+    await until(lambda: context.document.header(call.id).status in ("done", "error"))
+    assert (tmp_path / "1" / "ran").exists() is (decision == "once")
+    assert not second.tool_permissions.undecided
+    assert not (tmp_path / "0" / "ran").exists()
+
+
+async def test_rule_of_another_kernel_is_listed_until_it_is_forgotten(
+    open_one: OpenOne, only_told: None
+) -> None:
+    first, second = await open_one(), await open_one()
+    amy, context = owner_of(first), await first.context()
+    desk = first.tool_permissions
+    asked = await desk.ask(context.id, "block", amy.principal.id, "shell", {}, amy)
+    await until(lambda: "block" in second.tool_permissions.undecided)
+    del desk.undecided["block"]
+    await desk.allow_always(asked, amy.principal.id)
+    await until(lambda: asked.number in second.tool_permissions.rules)
+    assert not second.tool_permissions.undecided
+    await desk.forget(asked)
+    await until(lambda: not second.tool_permissions.rules)

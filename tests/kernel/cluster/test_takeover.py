@@ -1,4 +1,4 @@
-"""What becomes of a context whose kernel dies, is cut off, or was stopped and wakes."""
+"""Contexts whose kernel dies, is cut off, or was stopped and wakes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from contextlib import suppress
 import pytest
 
 from antiphon_kernel.cluster import forwarding
+from antiphon_kernel.storage import Page
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
+from tests.errors import raises
 from tests.kernel.cluster.conftest import Node, OpenNode
 from tests.waiting import PATIENCE, until
 
 
 async def _root(node: Node, label: str = "default") -> int:
     contexts = node.kernel.contexts
-    return contexts.root(contexts[await contexts.look_up(label)])
+    return contexts.root(contexts[await contexts.look_up(label)].number)
 
 
 async def test_context_of_a_dead_kernel_is_taken_with_all_that_was_acknowledged(
@@ -114,3 +116,15 @@ async def test_contexts_that_nobody_writes_in_are_lost_with_the_lease(open_node:
     node.link.let_pass()
     await until(lambda: node.ownership.is_live)
     assert (await node.kernel.context()).seq == context.seq
+
+
+async def test_snapshot_of_a_former_owner_is_not_written(open_node: OpenNode) -> None:
+    former, other = await open_node(), await open_node()
+    context = await former.kernel.context()
+    page = Page(context.seq, b"{}")
+    await former.kernel.journal.pages.write(context.row, page)
+
+    await other.kernel.context()
+
+    with raises(ErrorCode.NOT_OWNER):
+        await former.kernel.journal.pages.write(context.row, page)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from antiphon_kernel.storage import BlockRow, Commit, ContextRow, Journal, SessionRow, UndoRow
+from antiphon_kernel.storage import (
+    BlockRow,
+    Commit,
+    ContextRow,
+    FenceError,
+    Journal,
+    SessionRow,
+    UndoRow,
+)
+from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.types.enums import ContextKind, PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
 
@@ -36,3 +47,25 @@ def commit(row: ContextRow, seq: int, **values: Any) -> Commit:
 
 def blocks(*numbers: int, version: int = 1) -> tuple[BlockRow, ...]:
     return tuple(BlockRow(number, f"block{number}", version) for number in numbers)
+
+
+class KernelFence:
+    """Fence of kernel 1, which has every context in epoch 1 and knows amy in epoch 1."""
+
+    def __init__(self, *, with_principals: bool = True) -> None:
+        self._principals = [AMY.id] if with_principals else []
+
+    def statement(self, group: Sequence[Commit]) -> Statement:
+        roots = sorted({one.context.number for one in group})
+        values = (1, roots, [1] * len(roots), self._principals, [1] * len(self._principals))
+        return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
+
+    def context_statement(self, context: int) -> Statement:
+        return "SELECT check_commit(?, ?, ?, ?, ?)", [(1, [context], [1], [], [])]
+
+    async def learn(self, error: FenceError) -> None:
+        """Nothing here can be read again."""
+
+    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
+        refused = commit.context.number in error.contexts or commit.principal.id in error.principals
+        return error if refused else None

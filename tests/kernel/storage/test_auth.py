@@ -45,7 +45,7 @@ async def test_auth_store_reopened_returns_stored_rows(tmp_path: Path) -> None:
     assert await again.records(User) == [user]
     (found,) = await again.records(Credential)
     assert found == Credential(
-        stored.number, user.number, CredentialKind.TOKEN, "f" * 64, False, 5, 6, 8, 3, 0
+        stored.number, user.number, CredentialKind.TOKEN, "f" * 64, False, 5, 6, 8, 3, 1
     )
     assert await again.records(Client) == [client]
     await again.database.close()

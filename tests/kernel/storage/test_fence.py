@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import psycopg
 import pytest
 
-from antiphon_kernel.storage import AuthStore, Commit, FenceError, Journal, User
-from antiphon_kernel.storage.database import Statement
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.storage import AuthStore, FenceError, Journal, User
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
-from tests.kernel.storage.commits import AMY, commit, found
-
-
-class KernelFence:
-    """Fence of kernel 1, which has every context in epoch 1 and knows amy in epoch 1."""
-
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        roots = sorted({one.context.number for one in group})
-        values = (1, roots, [1] * len(roots), [AMY.id], [1])
-        return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
-
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        refused = commit.context.number in error.contexts or commit.principal.id in error.principals
-        return error if refused else None
+from tests.kernel.storage.commits import AMY, KernelFence, commit, found
 
 
 @pytest.fixture
@@ -96,6 +84,24 @@ async def test_fence_says_whom_it_refuses(
         await journal.commit(commit(row, 2))
     assert caught.value.contexts == ({row.number} if contexts else set())
     assert caught.value.principals == ({AMY.id} if principals else set())
+
+
+async def test_only_the_context_whose_label_was_taken_fails(journal: Journal, store: str) -> None:
+    await journal.reserve_contexts(3)
+    journal.fence = None
+    there = await Journal.open(store)
+    await there.load_principals()
+    theirs, first = found(there, "main")
+    await there.commit(first)
+    mine, second = found(journal, "main")
+    other, third = found(journal, "other")
+    second = second._replace(context=replace(mine, id=ContextId("d" * 32)))
+    refused, written = journal.commit(second), journal.commit(third)
+    with raises(ErrorCode.INVALID_PARAMS):
+        await refused
+    await written
+    assert {one.number for one in await there.contexts()} == {theirs.number, other.number}
+    await there.close()
 
 
 async def test_takeover_waits_for_a_commit_that_has_passed(journal: Journal, store: str) -> None:

@@ -112,12 +112,11 @@ class ContextRegistry:
         """Return whether the context of this number is known here; see `load`."""
         return number in self._numbers
 
-    def root(self, row: ContextRow) -> int:
+    def root(self, number: int) -> int:
         """Return the number of the context that a fork goes back to; of another one its own."""
-        row = self._numbers[row.number]  # what its first transactions name has no origin
-        while row.origin is not None:
-            row = self._numbers[row.origin.source]
-        return row.number
+        while (origin := self._numbers[number].origin) is not None:
+            number = origin.source
+        return number
 
     def free_label(self, stem: str, besides: Collection[str] = ()) -> str:
         """A label that nobody has: the stem itself, or with a number behind it.

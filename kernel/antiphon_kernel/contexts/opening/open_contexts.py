@@ -136,7 +136,7 @@ class OpenContexts:
             return await self._load(row, is_partial=is_partial)
         if self._is_ending:
             raise kernel_is_closing()
-        root = self._directory.root(row)
+        root = self._directory.root(row.number)
         async with self._trees.setdefault(root, asyncio.Lock()):
             await ownership.acquire(root)
             epoch = ownership.epoch(root)
@@ -200,7 +200,7 @@ class OpenContexts:
     # Trees of forks that other kernels can have
 
     def _of_tree(self, root: int) -> list[Context]:
-        return [one for one in self._open.values() if self._directory.root(one.row) == root]
+        return [one for one in self._open.values() if self._directory.root(one.row.number) == root]
 
     def _lose(self, root: int) -> None:
         """Drop what is open of a tree, as it is on disk: it may be another kernel's."""
@@ -234,7 +234,7 @@ class OpenContexts:
             AntiphonError: storage_failed.
         """
         if self._ownership is not None:
-            root = self._directory.root(row)
+            root = self._directory.root(row.number)
             async with self._trees.setdefault(root, asyncio.Lock()):
                 await self._ownership.acquire(root)
 
@@ -285,7 +285,7 @@ class OpenContexts:
     async def release_unused(self) -> None:
         """Let other kernels have the trees of which nothing is open."""
         if self._ownership is not None:
-            used = {self._directory.root(one.row) for one in self._open.values()}
+            used = {self._directory.root(one.row.number) for one in self._open.values()}
             used.update(root for root, lock in self._trees.items() if lock.locked())
             await self._ownership.release(*(self._ownership.roots() - used))
 

@@ -61,12 +61,12 @@ class Takeover:
     async def _take(self, root: int) -> None:
         contexts = self._contexts
         try:
-            if not any(row.number == root for row in contexts.rows()):
+            if not contexts.has_number(root):
                 await contexts.load()
             with forwarding():
                 await self._open_contexts.own(contexts.of_number(root))
             for row in contexts.rows():
-                if contexts.root(row) == root:
+                if contexts.root(row.number) == root:
                     await self._open_changed(row)
         except AntiphonError as error:
             if error.code is not ErrorCode.NOT_OWNER:  # another kernel was quicker

@@ -16,6 +16,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.peers import PeerAddress
 from antiphon_kernel.server.sync.connection import (
     CloseFrame,
     Receive,
@@ -23,6 +24,7 @@ from antiphon_kernel.server.sync.connection import (
     SyncConnection,
     hang_up,
 )
+from antiphon_kernel.server.sync.pipe import pipe
 from antiphon_kernel.server.sync.room import Room
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
@@ -66,19 +68,21 @@ class SyncEndpoint(WebsocketServer):
                     await hang_up(send, goodbye)
                     return
                 reference = scope["path_params"]["context"]
-                found = await self._forwarder.at_owner(
-                    visit,
-                    partial(self._kernel.context, reference, is_partial=True),
-                    partial(self._forwarder.connect, reference, visit.query),
-                )
-                if not isinstance(found, Context):
-                    await self._forwarder.pipe(found, receive, send)
+
+                async def there(owner: PeerAddress) -> None:
+                    upstream = await self._forwarder.connect(reference, visit.query, owner)
+                    with self._forwarder.watched(owner, upstream.transport.abort):
+                        await pipe(upstream, scope, receive, send)
+
+                here = partial(self._kernel.context, reference, is_partial=True)
+                context = await self._forwarder.at_owner(visit, here, there)
+                if context is None:
                     return
                 wants_acks = visit.query.get("ack") == "1"
                 connection = SyncConnection(
                     scope, visit.actor, receive, send, self._limits, wants_acks=wants_acks
                 )
-                await self._serve(connection, found)
+                await self._serve(connection, context)
         except AntiphonError as error:
             # The handshake has no room for a code: only a close frame has.
             if not accepted:

@@ -1,0 +1,203 @@
+"""A journal in SQLite and in Postgres: commits, and a long context that is opened.
+
+    antiphon bench store [--json] [--quick] [--rows NUMBER]
+
+Both write to the disk of the folder for temporary files. Postgres is used directly and through a
+relay that adds 2 ms to each round trip. With `--rows`, a database gets so many transactions, and
+what is measured is how many statements of a journal read a table as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.storage import JOURNAL_FILE, BlockRow, ContextRow, Journal
+from tests.bench.figures import Figure, arguments, figure, print_figures
+from tests.bench.filled import filled
+from tests.kernel.served import CuttableProxy
+from tests.kernel.storage.commits import AMY, UNDO, commit, found
+from tests.kernel.storage.many_rows import dear_scans, fill, log_plans, use_everything
+from tests.postgres import PostgresServer, binaries
+
+ROUND_TRIP: Final = 0.002
+MANY: Final = 50
+BLOCKS: Final = 10_000
+SQLITE, POSTGRES, FAR = "SQLite", "Postgres", "Postgres 2 ms away"
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """A server that waits for its disk, as it does by itself."""
+    programs = binaries()
+    if programs is None:
+        raise SystemExit("Postgres is not installed (Debian: apt install postgresql)")
+    server = PostgresServer.create(programs, Path(tempfile.gettempdir()))
+    server.start(fsync="on", full_page_writes="on", shared_buffers="256MB")
+    try:
+        server.create_template()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(server.folder)
+
+
+@asynccontextmanager
+async def relayed(server: PostgresServer, database: str) -> AsyncIterator[str]:
+    """The URL of a database that is some way off."""
+    relay = CuttableProxy(server.port, ROUND_TRIP / 2)
+    await relay.start()
+    yield server.url(database).replace(f":{server.port}/", f":{relay.port}/")
+    await relay.close()
+
+
+# Commits
+
+
+@dataclass(slots=True)
+class Written:
+    """What writers have done in some seconds."""
+
+    latencies: list[float] = field(default_factory=list)
+    """Of each commit, in milliseconds."""
+    rate: float = 0
+    """Commits a second."""
+
+
+async def write(place: Path | str, contexts: int, seconds: float) -> Written:
+    """Let each context commit a keystroke as soon as the one before is on disk."""
+    journal = await Journal.open(place)
+    await journal.load_principals()
+    if not await journal.principals():
+        await journal.add_principal(AMY, 1)
+    await journal.reserve_contexts(contexts)
+    new = [found(journal, f"{time.time_ns()}") for _ in range(contexts)]
+    await asyncio.gather(*(journal.commit(first) for _, first in new))
+    written = Written()
+    start = time.perf_counter()
+
+    async def type_in(row: ContextRow) -> None:
+        seq = 1
+        while (before := time.perf_counter()) < start + seconds:
+            seq += 1
+            block = BlockRow(1, f"block of {row.number}", seq)
+            undo = UNDO._replace(place=seq)
+            typed = commit(row, seq, blocks=(block,), undo=(undo,), update=b"x" * 40)
+            await journal.commit(typed)
+            written.latencies.append((time.perf_counter() - before) * 1e3)
+
+    await asyncio.gather(*(type_in(row) for row, _ in new))
+    written.rate = len(written.latencies) / (time.perf_counter() - start)
+    await journal.close()
+    return written
+
+
+async def write_everywhere(
+    folder: Path, server: PostgresServer, contexts: int, runs: int
+) -> Mapping[str, list[Written]]:
+    database = await asyncio.to_thread(server.create_database)
+    done: dict[str, list[Written]] = {SQLITE: [], POSTGRES: [], FAR: []}
+    async with relayed(server, database) as far:
+        places = {SQLITE: folder / JOURNAL_FILE, POSTGRES: server.url(database), FAR: far}
+        for _ in range(runs):
+            for name, place in places.items():
+                done[name].append(await write(place, contexts, 2.0))
+    return done
+
+
+def measure_commits(folder: Path, server: PostgresServer, runs: int) -> Iterator[Figure]:
+    for contexts, crowd in ((1, "one context"), (MANY, f"{MANY} contexts")):
+        done = asyncio.run(write_everywhere(folder, server, contexts, runs))
+        latencies = {
+            name: [ms for one in many for ms in one.latencies] for name, many in done.items()
+        }
+        rates = {name: [one.rate for one in many] for name, many in done.items()}
+        yield figure(f"commit, {crowd}, {SQLITE}", "ms", latencies[SQLITE])
+        for name in (POSTGRES, FAR):
+            compared = {"baseline": latencies[SQLITE], "against": SQLITE}
+            yield figure(f"commit, {crowd}, {name}", "ms", latencies[name], **compared)
+        yield figure(f"updates, {crowd}, {SQLITE}", "/s", rates[SQLITE])
+        for name in (POSTGRES, FAR):
+            least = 0.5 if contexts == MANY else None
+            compared = {"baseline": rates[SQLITE], "against": SQLITE}
+            yield figure(f"updates, {crowd}, {name}", "/s", rates[name], at_least=least, **compared)
+
+
+# Opening
+
+
+async def opening(folder: Path, store: str | None, runs: int) -> list[float]:
+    """Milliseconds of opening a long context, each time in a kernel that has just started."""
+    async with filled(folder, store) as kernel:
+        await kernel.add_blocks(BLOCKS, "x" * 200)
+    took = []
+    for _ in range(runs):
+        kernel = await Kernel.open(folder / "data", folder, registry=Registry(()), store=store)
+        start = time.perf_counter()
+        await kernel.context()
+        took.append((time.perf_counter() - start) * 1e3)
+        await kernel.close()
+    return took
+
+
+async def open_everywhere(folder: Path, server: PostgresServer, runs: int) -> list[Figure]:
+    database = await asyncio.to_thread(server.create_database)
+    sqlite = await opening(folder / SQLITE, None, runs)
+    async with relayed(server, database) as far:
+        times = await opening(folder / POSTGRES, far, runs)
+    what = f"opening a context of {BLOCKS:,} blocks"
+    return [
+        figure(f"{what}, {SQLITE}", "ms", sqlite),
+        figure(f"{what}, {FAR}", "ms", times, baseline=sqlite, against=SQLITE, budget=600),
+    ]
+
+
+# Plans
+
+
+def measure_plans(server: PostgresServer, rows: int) -> Iterator[Figure]:
+    database = server.create_database()
+    start = time.perf_counter()
+    fill(server, database, rows)
+    yield figure(f"making {rows:,} transactions", "s", [time.perf_counter() - start])
+    log_plans(server, database, "auto")
+    start = time.perf_counter()
+    asyncio.run(use_everything(server.url(database)))
+    yield figure("seven times every statement", "s", [time.perf_counter() - start])
+    found_ = dear_scans(server, database)
+    for one in found_:
+        logging.warning("%s", one)
+    yield figure("statements that read a whole table", "", [len(found_)], budget=0)
+
+
+def measure(*, quick: bool, rows: int) -> Iterator[Figure]:
+    runs = 1 if quick else 5
+    with running_server() as server, tempfile.TemporaryDirectory() as folder:
+        if rows:
+            yield from measure_plans(server, rows)
+            return
+        yield from measure_commits(Path(folder), server, runs)
+        yield from asyncio.run(open_everywhere(Path(folder), server, runs))
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--quick", action="store_true", help="once each")
+    parser.add_argument("--rows", type=int, default=0, help="look at plans, on so many rows")
+    chosen = parser.parse_args()
+    logging.getLogger("antiphon_kernel").setLevel(logging.ERROR)
+    print_figures(measure(quick=chosen.quick, rows=chosen.rows), as_json=chosen.json)
+
+
+if __name__ == "__main__":
+    main()
