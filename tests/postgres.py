@@ -117,9 +117,13 @@ class PostgresServer:
         subprocess.run(self._command(*words), check=True, stdout=subprocess.DEVNULL, cwd="/")
 
     def _command(self, program: str, *words: str) -> list[str]:
-        user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-        data = ["-D", str(self.folder / "data")]
-        return [*(user if os.getuid() == 0 else ()), str(self._programs / program), *data, *words]
+        return as_server(str(self._programs / program), "-D", str(self.folder / "data"), *words)
+
+
+def as_server(*command: str) -> list[str]:
+    """Return a command that the user of the servers carries out."""
+    user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    return [*(user if os.getuid() == 0 else ()), *command]
 
 
 async def _open_once(url: str) -> None:

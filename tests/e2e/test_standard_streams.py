@@ -81,6 +81,7 @@ NOT_HERE = {
     "serve": "prints addresses only",
     "bench": "runs benchmarks of a checkout",
     "trust": "asks on a terminal",
+    "move": "needs a database: tests/e2e/test_store.py",
     "mcp": "prints lines of a protocol only",
 }
 

@@ -17,7 +17,8 @@ from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.cli.launcher import chosen_data
 from antiphon.locations import data_folder, project_root
-from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE
+from antiphon_kernel.client.usage import refuse_password, store_option
+from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE, STORE_VARIABLE
 from antiphon_kernel.types.quoting import count_of
 
 _PIECE: Final = 65_536
@@ -87,27 +88,30 @@ def _read_conversations(file: Path) -> dict[str, Any]:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_store = store_option()
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @DATA
+@_store
 @_json
-def backup(file: Path, data: Path | None, as_json: bool) -> None:
+def backup(file: Path, data: Path | None, store: str | None, as_json: bool) -> None:
     """Write everything that is on the kernel's disk now to FILE, which must not exist.
 
     The kernel may be running. Who may join is not part of a backup.
 
     Exit codes: 0 written, 1 it could not be.
     """
-    _kernel("backup", [str(file)], data, as_json)
+    _kernel("backup", [str(file)], data, as_json, store)
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @DATA
+@_store
 @_json
-def restore(file: Path, data: Path | None, as_json: bool) -> None:
+def restore(file: Path, data: Path | None, store: str | None, as_json: bool) -> None:
     """Bring a backup back: FILE becomes the kernel's journal, under a new epoch.
 
     No kernel may be running on the folder. The journal that was there is kept beside the new one.
@@ -115,35 +119,75 @@ def restore(file: Path, data: Path | None, as_json: bool) -> None:
 
     Exit codes: 0 restored, 1 it could not be, 4 a kernel is running.
     """
-    _kernel("restore", [str(file)], data, as_json)
+    _kernel("restore", [str(file)], data, as_json, store)
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    metavar="URL",
+    callback=refuse_password,
+    help="The database that is moved into a folder.",
+)
+@click.option(
+    "--to",
+    "target",
+    metavar="URL|DIR",
+    required=True,
+    callback=refuse_password,
+    help="An empty database, or a new folder.",
+)
+@DATA
+@_json
+def move(source: str | None, target: str, data: Path | None, as_json: bool) -> None:
+    """Copy everything from a data folder into a database of Postgres, or back.
+
+    With --to URL everything of the folder goes into the database, with --from URL --to DIR
+    everything in the database into the data folder DIR. All of it is there at the end, or nothing;
+    what was copied from is not changed. No kernel may be running on either. A password is for
+    PGPASSWORD or ~/.pgpass.
+
+    Exit codes: 0 moved, 1 it could not be, 2 wrong arguments, 4 a kernel is running on the folder.
+    """
+    arguments = ["--from", source] if source is not None else []
+    _kernel("move", [*arguments, "--to", target], data, as_json)
 
 
 @click.command()
 @DATA
+@_store
 @_json
-def doctor(data: Path | None, as_json: bool) -> None:
+def doctor(data: Path | None, store: str | None, as_json: bool) -> None:
     """Check everything that must hold for what is stored; nothing is changed.
 
     The kernel may be running.
 
     Exit codes: 0 all is well, 1 something was found, or nothing could be read.
     """
-    _kernel("doctor", [], data, as_json)
+    _kernel("doctor", [], data, as_json, store)
 
 
 @click.command()
 @click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
 @DATA
+@_store
 @_json
-def log(context: str | None, limit: int | None, data: Path | None, as_json: bool) -> None:
+def log(
+    context: str | None,
+    limit: int | None,
+    data: Path | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
     """Print who joined, wrote and ran what, oldest first.
 
     Exit codes: 0 printed, 1 nothing could be read.
     """
     arguments = ["--context", context] if context is not None else []
     arguments += ["--limit", str(limit)] if limit is not None else []
-    _kernel("log", arguments, data, as_json)
+    _kernel("log", arguments, data, as_json, store)
 
 
 @click.command()
@@ -163,11 +207,19 @@ def trust(folder: Path | None, yes: bool) -> None:
     _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
 
 
-def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> None:
+def _kernel(
+    command: str,
+    arguments: list[str],
+    data: Path | None,
+    as_json: bool,
+    store: str | None = None,
+) -> None:
+    if store is not None:
+        os.environ[STORE_VARIABLE] = store  # it may hold a password, and `ps` shows arguments
     folder = chosen_data(data, project_root(Path.cwd()))
     line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder)]
     line += ["--json"] if as_json else []
     # What begins with a dash may still be a file.
-    line += [*arguments, "--"] if command in ("log", "trust") else ["--", *arguments]
+    line += [*arguments, "--"] if command in ("log", "move", "trust") else ["--", *arguments]
     sys.stdout.flush()
     os.execv(sys.executable, line)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
 
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.constants import ExitCode
+from antiphon_kernel.types.constants import STORE_VARIABLE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import has_whole_characters
 
@@ -47,6 +48,28 @@ def data_option(
         help="Where the kernel keeps its files."
         + ("" if required else "  [default: .antiphon in the project]"),
     )
+
+
+def store_option() -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option --store of a command, which names a database."""
+    return click.option(
+        "--store",
+        metavar="URL",
+        envvar=STORE_VARIABLE,
+        callback=refuse_password,
+        help="A Postgres database, postgresql://..., that kernels share. A password is for"
+        f" {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
+    )
+
+
+def refuse_password(_: click.Context, option: click.Parameter, url: str | None) -> str | None:
+    """Return a URL as an option has it, unless there is a password on the command line."""
+    if url is not None and urlsplit(url).password and is_typed(option.name or ""):
+        raise click.UsageError(
+            f"{option.opts[0]} has a password, which everybody on this machine could read: put it"
+            f" into PGPASSWORD or ~/.pgpass, or the URL of --store into {STORE_VARIABLE}"
+        )
+    return url
 
 
 def is_typed(option: str) -> bool:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +31,12 @@ from antiphon_kernel.client.trust import (
     trust,
     trust_file,
 )
-from antiphon_kernel.client.usage import CommandGroup, data_option, is_typed
+from antiphon_kernel.client.usage import (
+    CommandGroup,
+    data_option,
+    refuse_password,
+    store_option,
+)
 from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
 from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
 from antiphon_kernel.text.sanitize import sanitize
@@ -54,7 +62,10 @@ _SHOWN: Final = 100
 _WITH_LAST_CLIENT: Final = IdlePolicy(before_first_client=60.0, after_last_client=10.0)
 """Long enough for a slow start, a reconnect, a restart."""
 
+_URL: Final = re.compile("postgres(ql)?://")
+
 _data = data_option(required=True)
+_store = store_option()
 _json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
@@ -96,13 +107,7 @@ def main() -> None:
     show_default=True,
     help="TCP port on the loopback interface; 0 takes the last one again, or any free one.",
 )
-@click.option(
-    "--store",
-    metavar="URL",
-    envvar=STORE_VARIABLE,
-    help="A Postgres database, postgresql://..., that this kernel shares with others. A password is"
-    f" for {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
-)
+@store_option()
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -163,11 +168,6 @@ def serve(
 
     if listen is not None and store is None:
         raise click.UsageError("--listen is for kernels that share a database: name it by --store")
-    if store is not None and urlsplit(store).password and is_typed("store"):
-        raise click.UsageError(
-            "--store has a password, which everybody on this machine could read: put the URL into"
-            f" the variable {STORE_VARIABLE}"
-        )
     if idle is None:
         idle = IDLE_SECONDS if store is None else 0.0
     alone = idle or None
@@ -208,14 +208,20 @@ def serve(
 @main.command("backup")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @_data
+@_store
 @_json
-def backup_command(file: Path, data: Path, as_json: bool) -> None:
-    """Write everything the kernel of DATA has on disk now to FILE."""
-    from antiphon_kernel.storage import JOURNAL_FILE, back_up
-
+def backup_command(file: Path, data: Path, store: str | None, as_json: bool) -> None:
+    """Write everything the kernel of DATA has on disk now, or that is in a database, to FILE."""
     with _failures(as_json):
-        is_trusted(data)
-        size = back_up(data / JOURNAL_FILE, file.absolute())
+        if store is None:
+            from antiphon_kernel.storage import JOURNAL_FILE, back_up
+
+            is_trusted(data)
+            size = back_up(data / JOURNAL_FILE, file.absolute())
+        else:
+            from antiphon_kernel.maintenance.move import back_up_database
+
+            size = back_up_database(store, file.absolute(), _progress())
         _say(
             as_json,
             {"file": str(file.absolute()), "bytes": size},
@@ -226,14 +232,22 @@ def backup_command(file: Path, data: Path, as_json: bool) -> None:
 @main.command("restore")
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @_data
+@_store
 @_json
-def restore_command(file: Path, data: Path, as_json: bool) -> None:
-    """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
-    from antiphon_kernel.maintenance.restore import restore
+def restore_command(file: Path, data: Path, store: str | None, as_json: bool) -> None:
+    """Make the backup FILE the journal of DATA, where the one before is kept, or of a database."""
+    with _failures(as_json):
+        if store is None:
+            from antiphon_kernel.maintenance.restore import restore
 
-    with _failures(as_json), hold_folder(data):
-        done = asyncio.run(restore(file, data, SystemClock()))
-        said = [f"{count_of(done.contexts, 'context')} restored into {data}."]
+            with hold_folder(data):
+                done = asyncio.run(restore(file, data, SystemClock()))
+        else:
+            from antiphon_kernel.maintenance.move import restore_into_database
+
+            done = asyncio.run(restore_into_database(file, store, SystemClock(), _progress()))
+        place = data if store is None else "the database"
+        said = [f"{count_of(done.contexts, 'context')} restored into {place}."]
         if done.damaged:
             said.append(f"Damaged in the backup already: {', '.join(done.damaged)}.")
         if done.aside is not None:
@@ -246,21 +260,59 @@ def restore_command(file: Path, data: Path, as_json: bool) -> None:
         _say(as_json, fields, "\n".join(said))
 
 
-@main.command("doctor")
+@main.command("move")
+@click.option("--from", "source", metavar="URL", callback=refuse_password)
+@click.option("--to", "target", metavar="URL|DIR", required=True, callback=refuse_password)
 @_data
 @_json
-def doctor_command(data: Path, as_json: bool) -> None:
-    """Check everything that must hold for what is stored in DATA; changes nothing."""
-    from antiphon_kernel.maintenance.run_checks import run_checks
+def move_command(source: str | None, target: str, data: Path, as_json: bool) -> None:
+    """Copy all of DATA into an empty database, or all of a database into a new data folder."""
+    if not _URL.match(target if source is None else source):
+        raise click.UsageError("a database is named as postgresql://USER@HOST/NAME")
+    from antiphon_kernel.maintenance.move import move_from_database, move_to_database
 
     with _failures(as_json):
-        is_trusted(data)
-        report = asyncio.run(run_checks(data))
+        if source is None:
+            is_trusted(data)
+            with hold_folder(data):
+                rows = asyncio.run(move_to_database(data, target, _progress()))
+            said = (
+                f"{rows} rows of {data} are in the database, and were compared. Start kernels with"
+                f" {STORE_VARIABLE} set to it from now on. The folder is as it was: move its"
+                " journal.db and auth.db away, so that nobody goes on writing there."
+            )
+        else:
+            folder = Path(target)
+            with hold_folder(folder):
+                rows = move_from_database(source, folder, _progress())
+            said = (
+                f"{rows} rows of the database are in {folder}, and were compared. Start a kernel"
+                f" there, without {STORE_VARIABLE}. The database is as it was: drop it when it is"
+                " not needed, so that nobody goes on writing there."
+            )
+        _say(as_json, {"rows": rows}, said)
+
+
+@main.command("doctor")
+@_data
+@_store
+@_json
+def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
+    """Check everything that must hold for what is stored in DATA or a database; changes nothing."""
+    from antiphon_kernel.maintenance.run_checks import run_checks
+
+    with _failures(as_json), _in_files(data, store) as folder:
+        report = asyncio.run(run_checks(folder))
+        if store is not None:
+            from antiphon_kernel.maintenance.move import note_database
+
+            note_database(store, report)
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
         found = count_of(len(lines), "finding") if lines else "all is well"
         size = f"{count_of(contexts, 'context')}, {count_of(transactions, 'transaction')}"
+        lines += map(sanitize, report.notes)
         lines.append(f"{size}: {found}.")
         _say(as_json, report.as_json(), "\n".join(lines))
         if not report.clean:
@@ -337,14 +389,16 @@ def _servers_of(data: Path) -> list[ProjectServer]:
 @click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
 @_data
+@_store
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON an event.")
-def log_command(context: str | None, limit: int | None, data: Path, as_json: bool) -> None:
-    """Print who joined, wrote and ran what in DATA, oldest first."""
+def log_command(
+    context: str | None, limit: int | None, data: Path, store: str | None, as_json: bool
+) -> None:
+    """Print who joined, wrote and ran what in DATA or a database, oldest first."""
     from antiphon_kernel.maintenance.audit_log import audit_log
 
-    with _failures(as_json):
-        is_trusted(data)
-        events = asyncio.run(audit_log(data, context))
+    with _failures(as_json), _in_files(data, store) as folder:
+        events = asyncio.run(audit_log(folder, context))
         for event in events[-limit:] if limit is not None else events:
             line = json.dumps(event.as_json()) if as_json else sanitize(_line(event))
             click.echo(line)
@@ -370,6 +424,39 @@ def _line(event: AuditEvent) -> str:
         words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
     # One line: in a journal that others wrote, labels and names may hold anything.
     return " ".join(" ".join(words).split())
+
+
+@contextmanager
+def _in_files(data: Path, store: str | None) -> Iterator[Path]:
+    """Give the data folder, or one with a copy of what is in a database now."""
+    if store is None:
+        is_trusted(data)
+        yield data
+        return
+    from antiphon_kernel.maintenance.move import LARGE, copy_database, database_size
+
+    with tempfile.TemporaryDirectory(prefix="antiphon-copy-") as folder:
+        if (size := database_size(store)) >= LARGE:
+            click.echo(
+                f"antiphon: {size / 2**30:.0f} GiB are copied into {folder} to be looked at; TMPDIR"
+                " names another place.",
+                err=True,
+            )
+        copy_database(store, Path(folder), _progress())
+        yield Path(folder)
+
+
+def _progress() -> Callable[[str, int], None]:
+    """Return a function that says on standard error how far a copy is, every five seconds."""
+    last = time.monotonic()
+
+    def tell(table: str, rows: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 5:
+            last = time.monotonic()
+            click.echo(f"antiphon: {table}: {count_of(rows, 'row')}", err=True)
+
+    return tell
 
 
 def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:

@@ -90,7 +90,7 @@ _NUMBERED: Final = frozenset(
 )
 """Tables whose rows are numbered as they are inserted."""
 
-_NUL, _STORED_NUL = "\0", "\uffff"
+_NUL, STORED_NUL = "\0", "\uffff"
 
 _LISTED: Final = r"IN \(SELECT value FROM json_each\((\?\d*)\)\)"
 
@@ -186,7 +186,7 @@ class _BoolDumper(Dumper):
 
 class _TextDumper(StrDumperUnknown):
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(obj.replace(_NUL, _STORED_NUL) if _NUL in obj else obj)
+        return super().dump(obj.replace(_NUL, STORED_NUL) if _NUL in obj else obj)
 
 
 class _TextLoader(Loader):
@@ -194,7 +194,7 @@ class _TextLoader(Loader):
 
     def load(self, data: Buffer) -> str:
         text = str(data, "utf-8")
-        return text.replace(_STORED_NUL, _NUL) if _STORED_NUL in text else text
+        return text.replace(STORED_NUL, _NUL) if STORED_NUL in text else text
 
 
 class _Adapters:
@@ -217,7 +217,7 @@ class PostgresDatabase:
     def __init__(self, url: str, schema: PostgresSchema) -> None:
         self._url = url
         self._schema = schema
-        self._place = _place(url)
+        self._place = place_of(url)
         self._writer: _Connection | None = None
         self._writing = asyncio.Lock()
         self._readers: list[_Connection] = []
@@ -456,14 +456,23 @@ def _is_idle(connection: _Connection) -> bool:
     return connection.info.transaction_status == TransactionStatus.IDLE
 
 
-def _place(url: str) -> str:
-    """Return how a database is called in messages: without a password."""
+def place_of(url: str) -> str:
+    """Return how a database is called in messages: without a password.
+
+    Raises:
+        AntiphonError: storage_failed for a URL in which parts of a password may be something else.
+    """
     try:
         found = conninfo_to_dict(url)
+        host, port = str(found.get("host", "localhost")), str(found.get("port", 5432))
+        place = f"{host}:{port}/{found.get('dbname', '')}"
     except psycopg.ProgrammingError:
-        raise AntiphonError(  # the library's message holds all of it
+        place, port = "@", ""
+    if "@" in place or not port.replace(",", "").isdecimal():
+        # The library's own message holds all of it.
+        raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
             "The URL of the store cannot be read: it is to look like"
             " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with % codes for special characters.",
-        ) from None
-    return f"{found.get('host', 'localhost')}:{found.get('port', 5432)}/{found.get('dbname', '')}"
+        )
+    return place

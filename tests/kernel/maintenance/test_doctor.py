@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,61 +11,11 @@ import pytest
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.kernel.calls import OpenKernel
-
-
-@pytest.fixture
-async def sound(kernel: Kernel, context: Context, amy: Actor, aria: Actor, data: Path) -> Path:
-    """A folder with a prompt, an answer with a tool call and its result, undone edits and more."""
-
-    async def make(actor: Any, **fields: Any) -> str:
-        request = {"kind": "text", "content": "text 😀\n", "status": "done", **fields}
-        return str((await kernel.call(actor, "block.create", request))["block_id"])
-
-    prompt = await make(amy, role="user")
-    call = str(context.next_block_id(aria.principal.id))
-    for block, kind, parent in (
-        (call, BlockKind.TOOL_CALL, prompt),
-        (str(context.next_block_id(aria.principal.id)), BlockKind.TOOL_RESULT, call),
-    ):
-        header = BlockHeader(
-            block,
-            kind,
-            Role.TOOL,
-            Status.DONE,
-            order=f"b{kind}",
-            created=iso_time(kernel.clock.now_ms()),
-            author=aria.principal.id,
-            parent=parent,
-            tool_kind="shell",
-            tool_call_id="t1",
-        )
-        await context.write(
-            aria, "create", partial(context.document.create_block, header, "ls"), blocks=()
-        ).saved()
-    for number in range(110):
-        insert = {"block_id": prompt, "offset": 0, "insert": f"{number} "}
-        await kernel.call(amy, "block.splice", insert)
-    await kernel.call(amy, "block.undo", {"block_id": prompt})
-    deletion = {"op": "delete", "start_line": 0, "end_line": 1}
-    await kernel.call(amy, "block.edit", {"block_id": prompt, "operations": [deletion]})
-    await kernel.call(amy, "block.undo", {"block_id": prompt})
-    await kernel.create_context("other")
-    await kernel.call(amy, "context.fork", {"context": "default", "label": "copy"})
-    exported = await kernel.call(amy, "context.export", {"context": "default"})
-    await kernel.call(amy, "context.import", {"text": exported["text"], "label": "imported"})
-    await kernel.call(amy, "kernel.invite", {"role": "viewer", "uses": 1})
-    await kernel.call(amy, "kernel.search", {"query": "text"})
-    await kernel.search.wait_indexed()
-    await kernel.call(amy, "file.create", {"path": "list.txt", "content": "milk\n"})
-    await kernel.close()
-    return data
 
 
 async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: Any) -> None:

@@ -1,0 +1,211 @@
+"""What is moved between files and a database is there whole or not at all, and nobody uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from antiphon_kernel.maintenance.move import (
+    back_up_database,
+    copy_database,
+    move_from_database,
+    move_to_database,
+    note_database,
+    restore_into_database,
+)
+from antiphon_kernel.maintenance.run_checks import Report, run_checks
+from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA
+from antiphon_kernel.storage.store_copy import PARTS, tables
+from antiphon_kernel.storage.stores import open_tables
+from antiphon_kernel.types.clock import SystemClock
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.errors import raises
+from tests.kernel.sharing_kernels import kernel_on, silent, write
+
+NEWEST = JOURNAL_SCHEMA.newest
+
+
+def rows_of(store: str) -> dict[str, int]:
+    """Return how many rows each table of a database has."""
+    every = [table for part in PARTS for table in tables(part)]
+    sql = " UNION ALL ".join(f"SELECT '{one}', count(*) FROM {one}" for one in every)
+    with psycopg.connect(store) as connection:
+        return dict(connection.execute(sql).fetchall())
+
+
+async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    before = {path.name: path.read_bytes() for path in sound.glob("*.db")}
+    assert died(f"move_to_database(Path({str(sound)!r}), {store!r}, die)")
+    assert set(rows_of(store).values()) == {0}
+    assert {path.name: path.read_bytes() for path in sound.glob("*.db")} == before
+
+    await move_to_database(sound, store, silent)
+    moved = rows_of(store)
+    folder = tmp_path / "back"
+    folder.mkdir()
+    assert died(f"asyncio.to_thread(move_from_database, {store!r}, Path({str(folder)!r}), die)")
+    assert not [*folder.glob("*.db")]
+    assert rows_of(store) == moved
+    move_from_database(store, folder, silent)
+    assert (await run_checks(folder)).clean
+
+
+def died(work: str) -> bool:
+    """Do something in a process that is killed when transactions have been copied."""
+    program = (
+        "import asyncio, os, signal\n"
+        "from pathlib import Path\n"
+        "from antiphon_kernel.maintenance.move import move_from_database, move_to_database\n"
+        "def die(table, rows):\n"
+        "    if table == 'journal.ops': os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"asyncio.run({work})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    return done.returncode == -signal.SIGKILL
+
+
+async def test_move_into_a_database_in_use_or_not_empty_is_refused(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    await move_to_database(sound, store, silent)
+    before = rows_of(store)
+    there = "not empty: there are rows in journal.kernel, journal.principals"
+    with pytest.raises(AntiphonError, match=there):
+        await move_to_database(sound, store, silent)
+    lease = (
+        "INSERT INTO journal.kernels (address, lease_until)"
+        " VALUES ('http://10.0.0.1:7410', clock_timestamp() + interval '1 minute')"
+    )
+    with psycopg.connect(store) as connection:
+        connection.execute(lease)
+    folder = tmp_path / "back"
+    folder.mkdir()
+    with pytest.raises(AntiphonError, match=r"at http://10\.0\.0\.1:7410: end them"):
+        await move_to_database(sound, store, silent)
+    with pytest.raises(AntiphonError, match=r"at http://10\.0\.0\.1:7410: end them"):
+        move_from_database(store, folder, silent)
+    with pytest.raises(AntiphonError, match=r"has auth\.db, journal\.db already"):
+        move_from_database(store, sound, silent)
+    assert not [*folder.iterdir()]
+    assert rows_of(store) == before
+
+
+async def test_rows_that_do_not_arrive_as_they_were_are_refused(sound: Path, store: str) -> None:
+    for schema in (JOURNAL_SCHEMA, AUTH_SCHEMA):
+        await (await open_tables(store, schema)).close()
+    with psycopg.connect(store) as connection:
+        connection.execute(
+            "CREATE FUNCTION journal.falsify() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN NEW.time = NEW.time + 1; RETURN NEW; END$$;"
+            " CREATE TRIGGER falsify BEFORE INSERT ON journal.stored_ops FOR EACH ROW"
+            " WHEN (NEW.id = (3::bigint << 32) + 1) EXECUTE FUNCTION journal.falsify()"
+        )
+    with raises(ErrorCode.STORAGE_FAILED) as caught:
+        await move_to_database(sound, store, silent)
+    assert "journal.ops has not arrived as it was: rows of context 3" in caught.value.message
+    assert set(rows_of(store).values()) == {0}
+
+
+async def test_numbers_go_on_after_those_that_were_moved(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    await move_to_database(sound, store, silent)
+    async with kernel_on(store, tmp_path / "shared") as (kernel, amy):
+        await kernel.call(amy, "context.create", {"label": "new"})
+        await write(kernel, amy, "new", "x")
+        await kernel.call(amy, "kernel.invite", {"role": "viewer", "name": "vera"})
+        await kernel.principal("zoe")
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    copy_database(store, folder, silent)
+    report = await run_checks(folder)
+    assert [str(one) for one in report.all()] == []
+    assert [one.row.label for one in report.contexts][-1] == "new"
+
+
+async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_secret(
+    sound: Path, store: str, tmp_path: Path
+) -> None:
+    await move_to_database(sound, store, silent)
+    backup = tmp_path / "backup.db"
+    async with kernel_on(store, tmp_path / "shared") as (kernel, amy):
+        blocks = [
+            (await kernel.call(amy, "block.create", {"role": "user", "kind": "text"}))["block_id"]
+            for _ in range(2)
+        ]
+        written = asyncio.Event()
+
+        async def write() -> None:
+            """The same letter goes to one block after the other."""
+            while True:
+                for block in blocks:
+                    insert = {"block_id": block, "offset": 0, "insert": "x"}
+                    await kernel.call(amy, "block.splice", insert)
+                written.set()
+
+        writer = asyncio.create_task(write())
+        await written.wait()
+        assert (
+            await asyncio.to_thread(back_up_database, store, backup, silent)
+            == backup.stat().st_size
+        )
+        assert not writer.done()
+        writer.cancel()
+        await asyncio.wait([writer])
+    with raises(ErrorCode.INVALID_PARAMS):
+        back_up_database(store, backup, silent)
+    with sqlite3.connect(backup) as database:
+        keys = {row[0] for row in database.execute("SELECT key FROM kernel")}
+    database.close()
+    assert "cluster_secret" not in keys and "owner" in keys
+
+    with psycopg.connect(store, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA journal, auth CASCADE")
+    done = await restore_into_database(backup, store, SystemClock(), silent)
+    assert (done.contexts, done.damaged) == (5, ())
+    async with kernel_on(store, tmp_path / "shared") as (kernel, _):
+        document = (await kernel.context()).document
+        first, second = (len(document.text(block)) for block in blocks)
+        assert first >= 1 and first - second in (0, 1)
+
+
+async def test_copy_of_tables_that_this_version_may_not_use_is_refused(
+    store: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(store) as connection:
+        connection.execute("UPDATE journal.schema SET version = 99, usable_from = 98")
+    with raises(ErrorCode.STORAGE_FAILED) as caught:
+        copy_database(store, tmp_path, silent)
+    assert f"version 99 and can be used from 98 on, this antiphon knows {NEWEST}" in str(
+        caught.value
+    )
+
+
+async def test_doctor_names_what_only_a_database_has(sound: Path, store: str) -> None:
+    await move_to_database(sound, store, silent)
+    report = Report()
+    note_database(store, report)
+    assert (report.clean, report.notes) == (True, [])
+    with psycopg.connect(store) as connection:
+        connection.execute(
+            "DROP EXTENSION pg_trgm CASCADE;"
+            "INSERT INTO journal.kernels (number, address, lease_until)"
+            " VALUES (77, 'http://10.0.0.1:7410', '2026-01-01 00:00:00Z');"
+            "INSERT INTO journal.owners (context, kernel, epoch) VALUES (1, 77, 3), (2, 77, 1);"
+            "UPDATE journal.schema SET version = 99"
+        )
+    note_database(store, report)
+    assert report.clean
+    newer, missing, dead = report.notes
+    assert f"have version 99, of a newer antiphon, which lets this one ({NEWEST})" in newer
+    assert "index of trigrams is missing" in missing
+    assert "http://10.0.0.1:7410" in dead and "2026-01-01 00:00:00" in dead and " 2 trees" in dead
