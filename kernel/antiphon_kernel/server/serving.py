@@ -94,7 +94,9 @@ class Server:
         calls, answers = self._calls, partial(RequestEndpoint, self.access)
 
         async def health(_: Request) -> Response:
-            return JSONResponse({"kernel": self._kernel.id})
+            cluster = self._kernel.cluster
+            can_write = cluster is None or cluster.ownership.is_live
+            return JSONResponse({"kernel": self._kernel.id}, 200 if can_write else 503)
 
         hand_over = Route(HAND_OVER_PATH, self._hand_over, methods=["POST"])
         return [
