@@ -269,9 +269,9 @@ def move_command(source: str | None, target: str, data: Path, as_json: bool) -> 
     """Copy all of DATA into an empty database, or all of a database into a new data folder."""
     if not _URL.match(target if source is None else source):
         raise click.UsageError("a database is named as postgresql://USER@HOST/NAME")
-    from antiphon_kernel.maintenance.move import move_from_database, move_to_database
-
     with _failures(as_json):
+        from antiphon_kernel.maintenance.move import move_from_database, move_to_database
+
         if source is None:
             is_trusted(data)
             with hold_folder(data):
@@ -490,6 +490,12 @@ def _failures(
         sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
     except OSError as error:
         click.echo(f"antiphon: {before}{error}{after}", err=True)
+        sys.exit(ExitCode.FAILED)
+    except ImportError as error:
+        needed = (
+            f"a database needs a library that is not here ({error}): install antiphon[postgres]"
+        )
+        click.echo(f"antiphon: {needed}.", err=True)
         sys.exit(ExitCode.FAILED)
 
 

@@ -1,4 +1,4 @@
-"""What is moved between files and a database is there whole or not at all, and nobody uses it."""
+"""Moves between files and a database: whole or not at all, with nobody at work on either."""
 
 from __future__ import annotations
 
