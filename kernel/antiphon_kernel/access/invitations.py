@@ -72,7 +72,7 @@ class Members:
         self._users: dict[PrincipalId, User] = {}
         self._adding = asyncio.Lock()
         self.read = Signal[StoredAccess]()
-        """What other kernels may have changed, once it is in effect here."""
+        """Notified of changes by other kernels, once they are in effect here."""
         self._version = 0
         """Of the store when it was read last."""
         self._storing = asyncio.Lock()

@@ -23,7 +23,7 @@ _CHECK_NEW: Final = (
 
 
 class WriterRights(Protocol):
-    """What those who commit may do, as it is known here."""
+    """Rights of those who commit, as they are known here."""
 
     def epoch_of(self, principal: PrincipalId) -> int | None:
         """Return how often a principal's rights have changed; None if nobody changes them."""

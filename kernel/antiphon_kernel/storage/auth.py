@@ -118,9 +118,9 @@ class Ending:
     code: int
     """Code with which their connections are closed."""
     reason: str
-    """Why, as they are told."""
+    """Reason that they are told."""
     principal: PrincipalId | None = None
-    """Whose they are; None: anybody's."""
+    """Their principal; None: anybody."""
     credential: int | None = None
     """Number of the credential that let them in; None: any."""
     role: AccessRole | None = None
@@ -128,13 +128,13 @@ class Ending:
 
 
 class StoredAccess(NamedTuple):
-    """Who may come in, at one moment."""
+    """Members and credentials at one moment."""
 
     users: list[User]
     credentials: list[Credential]
     clients: list[Client]
     endings: list[Ending]
-    """What other kernels have ended since a version, oldest first."""
+    """Decisions of other kernels since a version, oldest first."""
 
 
 Record = TypeVar("Record", bound=User | Credential | Client | ToolPermission | Decision)
