@@ -16,7 +16,8 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -108,7 +109,11 @@ async def write_everywhere(
     database = await asyncio.to_thread(server.create_database)
     done: dict[str, list[Written]] = {SQLITE: [], POSTGRES: [], FAR: []}
     async with relayed(server, database) as far:
-        places = {SQLITE: folder / JOURNAL_FILE, POSTGRES: server.url(database), FAR: far}
+        places: dict[str, Path | str] = {
+            SQLITE: folder / JOURNAL_FILE,
+            POSTGRES: server.url(database),
+            FAR: far,
+        }
         for _ in range(runs):
             for name, place in places.items():
                 done[name].append(await write(place, contexts, 2.0))
@@ -118,19 +123,18 @@ async def write_everywhere(
 def measure_commits(folder: Path, server: PostgresServer, runs: int) -> Iterator[Figure]:
     for contexts, crowd in ((1, "one context"), (MANY, f"{MANY} contexts")):
         done = asyncio.run(write_everywhere(folder, server, contexts, runs))
-        latencies = {
-            name: [ms for one in many for ms in one.latencies] for name, many in done.items()
-        }
-        rates = {name: [one.rate for one in many] for name, many in done.items()}
+        latencies = {name: [*chain(*(one.latencies for one in done[name]))] for name in done}
+        rates = {name: [one.rate for one in done[name]] for name in done}
+        least = 0.5 if contexts == MANY else None
         yield figure(f"commit, {crowd}, {SQLITE}", "ms", latencies[SQLITE])
         for name in (POSTGRES, FAR):
-            compared = {"baseline": latencies[SQLITE], "against": SQLITE}
-            yield figure(f"commit, {crowd}, {name}", "ms", latencies[name], **compared)
+            title, usual = f"commit, {crowd}, {name}", latencies[SQLITE]
+            yield figure(title, "ms", latencies[name], baseline=usual, against=SQLITE)
         yield figure(f"updates, {crowd}, {SQLITE}", "/s", rates[SQLITE])
         for name in (POSTGRES, FAR):
-            least = 0.5 if contexts == MANY else None
-            compared = {"baseline": rates[SQLITE], "against": SQLITE}
-            yield figure(f"updates, {crowd}, {name}", "/s", rates[name], at_least=least, **compared)
+            title, usual = f"updates, {crowd}, {name}", rates[SQLITE]
+            compared = figure(title, "/s", rates[name], baseline=usual, against=SQLITE)
+            yield replace(compared, at_least=least)
 
 
 # Opening
@@ -138,8 +142,8 @@ def measure_commits(folder: Path, server: PostgresServer, runs: int) -> Iterator
 
 async def opening(folder: Path, store: str | None, runs: int) -> list[float]:
     """Milliseconds of opening a long context, each time in a kernel that has just started."""
-    async with filled(folder, store) as kernel:
-        await kernel.add_blocks(BLOCKS, "x" * 200)
+    async with filled(folder, store) as full:
+        await full.add_blocks(BLOCKS, "x" * 200)
     took = []
     for _ in range(runs):
         kernel = await Kernel.open(folder / "data", folder, registry=Registry(()), store=store)

@@ -140,10 +140,8 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
             for client in one.clients
         ],
     )
-    yield (
-        _BLOB,
-        [(blob.hash, blob.data) for one in group for blob in one.blobs],
-    )
+    # In one order, in which no two kernels wait for each other.
+    yield _BLOB, sorted((blob.hash, blob.data) for one in group for blob in one.blobs)
     yield (
         insertion("revived", "context seq format revivals"),
         [

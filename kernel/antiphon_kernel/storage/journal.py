@@ -412,6 +412,13 @@ class Journal(JournalReader):
         found = (self.fence.refusal(error, one) for one in commits)
         return next((why for why in found if why is not None), None)
 
+    def _knows_principals(self, group: Sequence[Commit], sessions: Sequence[SessionRow]) -> bool:
+        named = {one.principal for one in sessions}
+        for one in group:
+            named |= {one.principal.id, *(row.principal for row in one.undo)}
+            named |= {one.context.creator or one.principal.id}
+        return named <= self._principals.keys()
+
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
         if self._broken is not None:
@@ -422,6 +429,8 @@ class Journal(JournalReader):
         sessions |= {one.session.id: one.session for one in group}
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
+            if self.fence is not None and not self._knows_principals(group, unknown):
+                await self.load_principals()
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
             fence = [self.fence.statement(group)] if self.fence is not None and group else []

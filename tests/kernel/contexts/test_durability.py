@@ -41,6 +41,7 @@ async def test_persons_draft_keeps_its_status_over_a_restart(
     assert context.document.header(block).status == "running"
 
 
+@pytest.mark.sqlite
 async def test_failed_commit_is_told_and_the_context_is_read_again_from_disk(
     kernel: Kernel, context: Context, call: Caller, make: Any, data: Path
 ) -> None:
@@ -74,6 +75,7 @@ async def broken_disk(data: Path) -> AsyncIterator[None]:
         await rival.commit()
 
 
+@pytest.mark.sqlite
 async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) -> None:
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
     made = await kernel.call(aria, "block.create", {"kind": "text"})
@@ -91,6 +93,7 @@ async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) 
     assert context.document.header(made["block_id"]).stop_reason == "interrupted"
 
 
+@pytest.mark.sqlite
 async def test_repeated_call_is_not_acknowledged_before_the_first_is_on_disk(
     call: Caller, make: Any, data: Path
 ) -> None:
@@ -110,6 +113,7 @@ async def test_concurrent_calls_answer_their_own_versions(call: Caller, make: An
     assert [one["version"] for one in answers] == [2, 3, 4, 5, 6]
 
 
+@pytest.mark.sqlite
 async def test_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
     kernel: Kernel, amy: Actor, make: Any, data: Path
 ) -> None:

@@ -62,6 +62,7 @@ async def snapshot_written(data: Path) -> None:
     await until(lambda: snapshots(data), "a snapshot is written")
 
 
+@pytest.mark.sqlite
 async def test_squash_empties_the_text(data: Path, open_kernel: OpenKernel) -> None:
     """There: 200 characters squashed to none. Here: a snapshot replaces no transaction."""
     kernel = await open_kernel(every(100))
@@ -76,6 +77,7 @@ async def test_squash_empties_the_text(data: Path, open_kernel: OpenKernel) -> N
     assert await text_of(open_kernel, block) == "s" * 200
 
 
+@pytest.mark.sqlite
 async def test_rows_behind_a_checkpoint_are_lost(data: Path, open_kernel: OpenKernel) -> None:
     """There: 1500 characters, 990 after loading. Here: what came after a snapshot is read too."""
     kernel = await open_kernel(every(100))
@@ -90,6 +92,7 @@ async def test_rows_behind_a_checkpoint_are_lost(data: Path, open_kernel: OpenKe
     assert await text_of(open_kernel, block) == "c" * 110 + "d" * 40
 
 
+@pytest.mark.sqlite
 async def test_clock_that_steps_back_loses_what_came_after(
     data: Path, open_kernel: OpenKernel, clock: ManualClock
 ) -> None:
@@ -104,6 +107,7 @@ async def test_clock_that_steps_back_loses_what_came_after(
     assert (await run_checks(data)).clean
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("step", ["BEGIN", "INSERT INTO ops", "COMMIT"])
 async def test_full_disk_is_not_noticed(open_kernel: OpenKernel, step: str) -> None:
     """There: 300 of 300 writes "ok", 42 on disk. Here: what is not on disk is not acknowledged."""

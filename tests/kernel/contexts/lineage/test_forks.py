@@ -212,6 +212,7 @@ async def test_fork_without_parent_block_reparents_to_nearest_ancestor(
     assert alone.document.header(in_fork(low, alone)).parent is None
 
 
+@pytest.mark.sqlite
 async def test_answer_without_its_question_is_tied_to_the_original_only(
     kernel: Kernel, amy: Actor, conversation: list[str], data: Path
 ) -> None:

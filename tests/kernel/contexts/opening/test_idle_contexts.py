@@ -334,6 +334,7 @@ async def test_context_that_is_asked_for_while_it_is_stored_stays_open(eager: Ke
     await amy("block.append", block_id=block, text="four")
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("step", ["INSERT INTO snapshots", "INSERT INTO pages"])
 async def test_context_that_cannot_be_stored_stays_open(
     eager: Kernel, step: str, caplog: pytest.LogCaptureFixture
@@ -406,6 +407,7 @@ def close_and_die(data: Path, step: str, after: bool) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("table", ["snapshots", "pages"])
 async def test_kernel_that_is_killed_while_closing_a_context_loses_nothing(

@@ -71,6 +71,7 @@ async def test_page_with_a_long_text_has_fewer_blocks_and_no_cut_text(
     assert [one["content"] for one in page["blocks"]] == [text]
 
 
+@pytest.mark.sqlite
 async def test_page_of_a_closed_context_is_read_without_opening_it(
     blocks: list[str], kernel: Kernel, data: Path, open_kernel: OpenKernel
 ) -> None:
@@ -108,6 +109,7 @@ async def test_page_that_is_older_than_the_context_is_not_shown(
     assert now["blocks"][-1]["content"].startswith("new")
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "damage",
     [

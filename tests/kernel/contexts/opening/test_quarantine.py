@@ -46,6 +46,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("damage", DAMAGES)
 async def test_damaged_context_is_named_and_the_others_open(
     damaged: Path, open_kernel: OpenKernel, damage: str
@@ -75,6 +76,7 @@ async def test_damaged_context_is_named_and_the_others_open(
     assert min(finding.seq or 0 for finding in report.all() if finding.seq) == seq
 
 
+@pytest.mark.sqlite
 async def test_damage_is_listed_before_anybody_opens_the_context_and_named_by_a_search(
     damaged: Path, open_kernel: OpenKernel
 ) -> None:

@@ -68,6 +68,7 @@ async def write_at_random(kernel: Kernel, dice: random.Random, times: int) -> No
         await kernel.call(actor, "block.splice", splice)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("seed", "part_bytes"), [(0, 100), (1, 100), (2, 10**7), (3, 10**7)])
 async def test_opening_gives_the_same_with_and_without_a_snapshot(
     reopen: Open, data: Path, seed: int, part_bytes: int, monkeypatch: pytest.MonkeyPatch
@@ -124,6 +125,7 @@ async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
     return held
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "damage",
     [
@@ -154,6 +156,7 @@ async def test_damaged_snapshot_is_left_out_and_the_log_says_so(
     assert (await run_checks(data)).clean
 
 
+@pytest.mark.sqlite
 async def test_snapshot_of_another_state_is_not_believed(
     reopen: Open, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,6 +174,7 @@ async def test_snapshot_of_another_state_is_not_believed(
     await kernel.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("seed", range(4))
 async def test_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
     reopen: Open, data: Path, seed: int
