@@ -81,22 +81,26 @@ class ToolClient:
                 limit=CALL_BYTES,
                 limit_name="frame",
             )
-        async with self._connecting:
-            if self._socket is None:
-                self._socket = await self._open()
-                reading = self._read(self._socket)
-                self._reader = asyncio.create_task(reading, name="answers to tool calls")
-            socket = self._socket
-            answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-            self._pending[number] = answer
+        while True:
+            async with self._connecting:
+                if self._socket is None:
+                    self._socket = await self._open()
+                    reading = self._read(self._socket)
+                    self._reader = asyncio.create_task(reading, name="answers to tool calls")
+                socket = self._socket
+                answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+                self._pending[number] = answer
+                try:
+                    await socket.send(frame)
+                except ConnectionClosed:
+                    await asyncio.sleep(0)
             try:
-                await socket.send(frame)
-            except ConnectionClosed:
-                await asyncio.sleep(0)
-        try:
-            result = await answer
-        finally:
-            self._pending.pop(number, None)
+                result = await answer
+                break
+            except CallNotMade:
+                continue  # another kernel may be there already
+            finally:
+                self._pending.pop(number, None)
         if tool == "block.subscribe":
             self._following[result["subscription"]] = socket
             if self._socket is not socket:

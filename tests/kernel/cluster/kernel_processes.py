@@ -52,7 +52,7 @@ class KernelProcess:
     from_peers: CuttableProxy
     process: asyncio.subprocess.Process | None = None
     is_stopped: bool = False
-    """Whether it has got SIGSTOP."""
+    """Whether nobody is sent to it though it runs."""
     starts: int = 0
 
     @property
@@ -79,6 +79,7 @@ class KernelProcess:
         line = await self.process.stdout.readline()
         assert line, f"a kernel did not start: {Path(errors.name).read_text()}"
         json.loads(line)
+        self.is_stopped = False
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process."""
@@ -93,8 +94,9 @@ class KernelProcess:
         await self.process.wait()
 
     async def end(self) -> None:
-        """Let it end in order."""
+        """Let it end in order; clients are sent to others from now on."""
         assert self.process is not None
+        self.is_stopped = True
         self.process.terminate()
         await self.process.wait()
 

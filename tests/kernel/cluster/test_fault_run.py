@@ -56,6 +56,8 @@ class Ledger:
     acknowledged: dict[str, list[str]] = field(default_factory=dict)
     unknown: dict[str, set[str]] = field(default_factory=dict)
     """Tokens that may be there or not."""
+    slowest: float = 0.0
+    """Seconds that the slowest write took that was acknowledged."""
     takeovers: list[float] = field(default_factory=list)
     """Seconds from a fault to a successful write in a context of the kernel concerned."""
     faults: Counter[str] = field(default_factory=Counter)
@@ -87,6 +89,8 @@ class FaultRun:
     ledger: Ledger = field(default_factory=Ledger)
     blocks: dict[str, str] = field(default_factory=dict)
     """The block of each context."""
+    is_orderly: bool = False
+    """Whether kernels end in order only, so that no client sees an error."""
     is_over: bool = False
     _numbers: count[int] = field(default_factory=count)
 
@@ -118,14 +122,16 @@ class FaultRun:
         await calls.close()
 
     async def _append(self, calls: ToolClient, context: str, token: str) -> bool:
+        begun = time.monotonic()
         try:
             params = {"block_id": self.blocks[context], "text": token}
             await calls.call("block.append", params)
         except AntiphonError as error:
-            if error.code not in _UNKNOWN:
+            if error.code not in _UNKNOWN or self.is_orderly:
                 raise
             self.ledger.unknown.setdefault(context, set()).add(token)
             return False
+        self.ledger.slowest = max(self.ledger.slowest, time.monotonic() - begun)
         self.ledger.add(context, token)
         return True
 
@@ -141,7 +147,9 @@ class FaultRun:
                 token = self.token(who)
                 replica.document.append(self.blocks[context], token)
                 if self.choose.random() < 0.5:
+                    begun = time.monotonic()
                     await replica.saved()
+                    self.ledger.slowest = max(self.ledger.slowest, time.monotonic() - begun)
                     self.ledger.add(context, token)
                 else:
                     self.ledger.unknown.setdefault(context, set()).add(token)
@@ -159,6 +167,13 @@ class FaultRun:
             await asyncio.sleep(self.choose.uniform(0.1, 0.6))
 
     # Faults
+
+    async def restart_in_order(self) -> None:
+        """Restart one kernel after the other, as an upgrade does."""
+        await asyncio.sleep(1)
+        for one in self.cluster.kernels:
+            await self._end(one)
+            await asyncio.sleep(1)
 
     async def harm(self) -> None:
         """Do one harm after the other until the time is over."""
@@ -245,7 +260,7 @@ class FaultRun:
             *(self.type_in_yjs(one, context, f"yjs{context}") for context, one in stock.items()),
         ]
         tasks = [asyncio.create_task(one) for one in writers]
-        harming = asyncio.create_task(self.harm())
+        harming = asyncio.create_task(self.restart_in_order() if self.is_orderly else self.harm())
         done, _ = await asyncio.wait({harming, *tasks}, return_when=asyncio.FIRST_COMPLETED)
         for one in done:
             one.result()
@@ -316,7 +331,19 @@ async def test_kernels_that_are_killed_stopped_and_cut_off_lose_nothing_acknowle
             await run.wait_until_same(context, client)
         await run.check_texts()
     takeovers = sorted(run.ledger.takeovers)
+    assert run.ledger.acknowledged and run.ledger.faults
     report = f"{dict(run.ledger.faults)}, takeovers {[round(one, 1) for one in takeovers]}"
     logging.getLogger(__name__).warning(report)
     if len(takeovers) >= 20:
         assert takeovers[int(0.95 * (len(takeovers) - 1))] < TAKEOVER_SECONDS, report
+
+
+async def test_kernels_that_are_restarted_one_after_the_other_show_clients_no_error(
+    tmp_path: Path, own_postgres: PostgresServer
+) -> None:
+    store = own_postgres.url(own_postgres.create_database())
+    async with fault_run(tmp_path, own_postgres, store, 1) as run:
+        run.is_orderly = True
+        await run.play({})
+        await run.check_texts()
+    logging.getLogger(__name__).warning("the slowest write took %.2f s", run.ledger.slowest)
