@@ -254,6 +254,7 @@ async def test_tools_apply_the_finer_rules(kernel: Kernel, make: Make, bo: Actor
     assert await outcome(kernel, bo, "block.undo", undo) == "permission_denied"
 
 
+@pytest.mark.sqlite
 async def test_data_folder_from_before_there_were_roles_gets_them(
     data: Path, open_kernel: OpenKernel
 ) -> None:

@@ -229,6 +229,7 @@ def in_journal(data: Path, sql: str) -> None:
     journal.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("kind", ALL_KINDS)
 async def test_principal_half_created_at_crash_returns_with_same_kind(
     open_kernel: OpenKernel, data: Path, kind: PrincipalKind
@@ -244,6 +245,7 @@ async def test_principal_half_created_at_crash_returns_with_same_kind(
     assert kernel.members.role_of(before) is role
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("kind", ALL_KINDS)
 async def test_principal_that_failed_to_store_can_be_created_later(
     kernel: Kernel, data: Path, kind: PrincipalKind

@@ -362,6 +362,7 @@ async def test_reader_that_never_reads_costs_a_bounded_queue_and_gets_the_last_s
     assert [one.kind for one in events if one.block_id == block] == [BlockEventKind.RESYNC]
 
 
+@pytest.mark.sqlite
 async def test_subscription_receives_nothing_of_failed_commit(
     kernel: Kernel, amy: Actor, make: Make, data: Path
 ) -> None:

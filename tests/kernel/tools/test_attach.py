@@ -41,6 +41,7 @@ def stored(data: Path) -> dict[str, bytes]:
         return dict(database.execute("SELECT hash, data FROM blobs"))
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("media_type", FILES)
 async def test_attach_each_type_is_told_by_its_content_and_kept(
     kernel: Kernel, amy: Actor, message: str, data: Path, media_type: str
@@ -77,6 +78,7 @@ async def test_attach_two_files_of_one_name_are_two_blocks_in_order(
     assert list((await kernel.context()).document.block_ids()) == [message, *blocks, later]
 
 
+@pytest.mark.sqlite
 async def test_attach_of_a_file_that_is_there_changes_nothing_and_stores_no_content_twice(
     kernel: Kernel, amy: Actor, message: str, data: Path
 ) -> None:
@@ -125,6 +127,7 @@ BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("case", BAD_FILES)
 async def test_attach_bad_file_is_refused_with_all_others(
     kernel: Kernel, amy: Actor, message: str, data: Path, case: str
@@ -303,6 +306,7 @@ async def test_attach_path_by_an_editor_is_denied(kernel: Kernel, bo: Actor, pro
 # Kept
 
 
+@pytest.mark.sqlite
 async def test_attached_files_are_in_backups_forks_and_later_kernels(
     kernel: Kernel, amy: Actor, message: str, data: Path, open_kernel: OpenKernel, tmp_path: Path
 ) -> None:
@@ -320,6 +324,7 @@ async def test_attached_files_are_in_backups_forks_and_later_kernels(
     assert (await run_checks(data)).clean
 
 
+@pytest.mark.sqlite
 async def test_export_carries_attached_files_into_another_kernel(
     kernel: Kernel, amy: Actor, message: str, data: Path, open_kernel: OpenKernel
 ) -> None:
@@ -363,6 +368,7 @@ async def test_import_of_a_damaged_attached_file_is_refused(
     assert words in error.message
 
 
+@pytest.mark.sqlite
 async def test_export_leaves_out_a_file_whose_bytes_are_damaged_and_attaching_repairs_it(
     kernel: Kernel, amy: Actor, message: str, data: Path
 ) -> None:
@@ -377,6 +383,7 @@ async def test_export_leaves_out_a_file_whose_bytes_are_damaged_and_attaching_re
     assert (await run_checks(data)).clean
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "damage",
     ["DELETE FROM blobs", f"INSERT INTO blobs VALUES ('{sha256(b'x').hexdigest()}', x'78')"],
@@ -400,6 +407,7 @@ async def test_attach_at_once_by_two_calls_is_there_once(
     assert sum(one["added"] for (one,) in found) == 1
 
 
+@pytest.mark.sqlite
 async def test_attach_that_does_not_reach_the_disk_leaves_no_bytes(served: ServedKernel) -> None:
     message = await served.block("Look", kind="text", status="done")
     request = {"block_id": message, "files": [sent("a.pdf", PDF)]}

@@ -131,6 +131,7 @@ def stored(kind: str, media_type: str, data: bytes) -> dict[str, Any]:
     return {"type": kind, "media_type": media_type, "hash": sha256(data).hexdigest()}
 
 
+@pytest.mark.sqlite
 async def test_files_of_a_conversation_are_attached(talk: Conversation, data: Path) -> None:
     await talk.call("import", text=json.dumps(WITH_FILES), label="files")
     question, _, result = (await talk.call("path", context="files"))["messages"]

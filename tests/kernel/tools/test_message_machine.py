@@ -212,6 +212,7 @@ async def check_trees(kernel: Kernel) -> None:
             assert node.children or node.ends
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("seed", range(CASES))
 async def test_random_conversation_stays_a_valid_tree(
     open_kernel: OpenKernel, data: Path, seed: int

@@ -434,6 +434,7 @@ async def test_append_of_more_content_blocks_than_allowed_is_refused_and_of_know
     assert len((await talk.call("path"))["messages"]) == 2
 
 
+@pytest.mark.sqlite
 async def test_delete_in_a_context_that_cannot_be_read_is_an_error_and_nothing_is_deleted(
     talk: Conversation, open_kernel: OpenKernel, data: Path
 ) -> None:

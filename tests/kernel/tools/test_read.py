@@ -393,6 +393,7 @@ async def test_list_counts_no_blocks_that_a_fork_has_only_copied(
     assert await changed() == 1
 
 
+@pytest.mark.sqlite
 async def test_list_names_a_context_as_damaged_whose_record_cannot_be_read(
     kernel: Kernel, amy: Actor, data: Path, open_kernel: Any
 ) -> None:

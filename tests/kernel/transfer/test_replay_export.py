@@ -221,6 +221,7 @@ async def test_pattern_that_cannot_be_used_is_named(
         await exported(kernel, await kernel.context(), [pattern])
 
 
+@pytest.mark.sqlite
 async def test_presence_is_recorded_and_is_nowhere_in_what_is_left_out(
     open_kernel: OpenKernel, clock: ManualClock, data: Path
 ) -> None:
