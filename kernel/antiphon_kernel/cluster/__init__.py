@@ -4,4 +4,9 @@ from antiphon_kernel.cluster.cluster import Cluster
 from antiphon_kernel.cluster.fence import CommitFence
 from antiphon_kernel.cluster.news import ClusterNews, NewsKind
 from antiphon_kernel.cluster.ownership import Ownership
-from antiphon_kernel.cluster.routing import forwarding, is_forwarding, stop_forwarding
+from antiphon_kernel.cluster.routing import (
+    forwarding,
+    is_forwarding,
+    is_unchanged,
+    stop_forwarding,
+)

@@ -11,19 +11,23 @@ from weakref import ref
 
 
 @contextmanager
-def forwarding() -> Iterator[None]:
+def forwarding(*, fetches: bool = False) -> Iterator[None]:
     """Let the current task raise NotOwnerError for what another kernel has.
 
     Otherwise the other kernel is asked to hand it over, also by the tasks that this one begins:
     what goes on by itself is nobody's call.
+
+    Args:
+        fetches: whether the other kernel is asked all the same; `is_unchanged` tells of such a call
+            too.
     """
     task = asyncio.current_task()
     assert task is not None, "only a task carries out calls"
-    token = _forwarding.set(ref(task))
+    token = _call.set((ref(task), not fetches))
     try:
         yield
     finally:
-        _forwarding.reset(token)
+        _call.reset(token)
 
 
 def stop_forwarding() -> None:
@@ -31,16 +35,23 @@ def stop_forwarding() -> None:
 
     `forwarding` that it is within has no effect any more.
     """
-    if is_forwarding():
-        _forwarding.set(None)
+    if is_unchanged():
+        _call.set(None)
 
 
 def is_forwarding() -> bool:
     """Return whether the current task is within `forwarding`."""
-    task = _forwarding.get()
-    return task is not None and task() is asyncio.current_task()
+    call = _call.get()
+    return is_unchanged() and call is not None and call[1]
 
 
-_forwarding: Final[ContextVar[ref[asyncio.Task[Any]] | None]] = ContextVar(
-    "the task whose calls are carried out by the kernel that has their context", default=None
+def is_unchanged() -> bool:
+    """Return whether the current task carries out a call that has changed nothing so far."""
+    call = _call.get()
+    return call is not None and call[0]() is asyncio.current_task()
+
+
+_call: Final[ContextVar[tuple[ref[asyncio.Task[Any]], bool] | None]] = ContextVar(
+    "the task that carries out a call, and whether the kernel that has its context does so instead",
+    default=None,
 )

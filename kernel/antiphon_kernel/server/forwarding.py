@@ -22,7 +22,7 @@ from websockets.asyncio.client import ClientConnection
 
 from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.client.tool_client import CallNotMade, ToolClient, read_error
-from antiphon_kernel.cluster import Cluster, Ownership, forwarding, is_forwarding
+from antiphon_kernel.cluster import Cluster, Ownership, forwarding, is_forwarding, is_unchanged
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.peers import CONNECT_SECONDS, HAND_OVER_PATH, PeerAddress
@@ -73,13 +73,12 @@ class Forwarder:
         What has been forwarded already is done here: this kernel fetches the context.
 
         Raises:
-            AntiphonError: not_owner, if the kernel that has the context cannot be reached for long.
+            AntiphonError: not_owner, if the kernel that has the context cannot be reached for long;
+                CallNotMade if this one ends, and others may do it.
         """
-        if visit.is_peer:
-            return await here()
         ends = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
-            with forwarding():
+            with forwarding(fetches=visit.is_peer):
                 try:
                     return await here()
                 except NotOwnerError as error:
@@ -87,6 +86,11 @@ class Forwarder:
                     if not is_forwarding():
                         raise
                     missing, address = error, error.address
+                except AntiphonError as error:
+                    is_ending = error.code is ErrorCode.NO_KERNEL and self._ownership is not None
+                    if is_ending and is_unchanged():
+                        raise CallNotMade(error.message) from error
+                    raise
             if address is not None:
                 try:
                     return await there(PeerAddress.of(address, self.secret, visit.actor))

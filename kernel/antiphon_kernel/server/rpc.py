@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from antiphon_kernel.access import AuthenticationError
+from antiphon_kernel.client.tool_client import CallNotMade
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import (
     MessageError,
@@ -255,6 +256,8 @@ class RpcEndpoint:
                         continue
                     try:
                         answer = await self._answer(calls, text)
+                    except CallNotMade:
+                        return CloseCode.RESTART, SHUTTING_DOWN
                     except Exception:
                         _logger.exception("a tool call failed in a way that no error describes")
                         return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
@@ -279,6 +282,8 @@ class RpcEndpoint:
             if not isinstance(params, dict):
                 raise _not_a_call("`params`, an object", frame)
             return {"id": number, "result": await calls.call(tool, params)}
+        except CallNotMade:
+            raise
         except AntiphonError as error:
             return {"id": number, "error": error.as_json()}
 
