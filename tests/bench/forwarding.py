@@ -1,4 +1,4 @@
-"""What an update costs that another kernel has to carry out, beside one at its owner.
+"""Cost of an update that another kernel has to carry out, beside one at its owner.
 
 ANTIPHON_STORE=postgresql://... python -m tests.bench.forwarding
 

@@ -67,7 +67,7 @@ async def relayed(server: PostgresServer, database: str) -> AsyncIterator[str]:
 
 @dataclass(slots=True)
 class Written:
-    """What writers have done in some seconds."""
+    """Work of writers in some seconds."""
 
     latencies: list[float] = field(default_factory=list)
     """Of each commit, in milliseconds."""

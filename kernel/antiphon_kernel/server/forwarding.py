@@ -1,4 +1,4 @@
-"""What needs a context of another kernel is carried out there, in the name of the client here.
+"""Calls that need a context of another kernel: carried out there, in the name of the client here.
 
 A client speaks with one kernel, whichever has the contexts that it asks for. Its session here stays
 for as long as its connection: it is counted, slowed down and dismissed here. The other kernel has

@@ -37,7 +37,7 @@ async def cluster_secret(journal: Journal) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PeerStatement:
-    """Whose session another kernel speaks for."""
+    """The session that another kernel speaks for."""
 
     username: str
     kind: PrincipalKind

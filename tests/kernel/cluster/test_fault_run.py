@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -141,7 +142,7 @@ class FaultRun:
             context = self.choose.choice(list(self.blocks))
             replica = Replica(self.cluster.locate, context, as_name=who)
             running = asyncio.create_task(replica.run())
-            await until(lambda r=replica: r.state is ReplicaState.LIVE or r.rejection is not None)
+            await until(partial(_is_settled, replica))
             for _ in range(self.choose.randrange(1, 12)):
                 assert replica.rejection is None, replica.rejection
                 token = self.token(who)
@@ -286,6 +287,10 @@ class FaultRun:
                 await calls.close()
             (text,) = texts
             self.ledger.check(context, text)
+
+
+def _is_settled(replica: Replica) -> bool:
+    return replica.state is ReplicaState.LIVE or replica.rejection is not None
 
 
 @asynccontextmanager

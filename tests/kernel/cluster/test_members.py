@@ -189,7 +189,7 @@ async def test_commit_of_demoted_writer_is_refused_where_the_demotion_is_not_kno
 async def test_commit_of_demoted_writer_is_taken_if_the_fence_knows_no_principals(
     open_one: OpenOne, left_alone: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the test before would be worth without the fence."""
+    """Show what the test before would be worth without the fence."""
     monkeypatch.setattr(Members, "epoch_of", lambda *_: None)
     first, second = await open_one(), await open_one()
     bo = await joined(first, (await invited(first, name="bo"))["token"])

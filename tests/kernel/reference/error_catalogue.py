@@ -223,6 +223,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         " call was acknowledged.",
         {
             "path": "the file",
+            "store": "host, port and name of the database",
             "found": "what it holds",
             "copy": "where all that was saved has been copied to, if the file was deleted",
         },
