@@ -19,7 +19,7 @@ from antiphon_kernel.storage.backup import (
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.database import Database, FenceError, SqlDatabase, TakenError
-from antiphon_kernel.storage.journal import Fence, Journal
+from antiphon_kernel.storage.journal import CommitFence, Journal
 from antiphon_kernel.storage.journal_reader import (
     BYTES_ONLY,
     CorruptContextError,

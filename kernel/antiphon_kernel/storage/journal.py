@@ -57,8 +57,8 @@ _RECORDED: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Fence(Protocol):
-    """What a group of commits must pass where several kernels write to one database."""
+class CommitFence(Protocol):
+    """Check of a group of commits, where several kernels write to one database."""
 
     def statement(self, group: Sequence[Commit]) -> Statement:
         """Return `SELECT check_commit(...)` for the contexts and principals of the group."""
@@ -91,8 +91,8 @@ class Journal(JournalReader):
         self._numbers = deque[int]()
         """Numbers of contexts to come."""
         self._last_number = 0
-        self.fence: Fence | None = None
-        """What every group of commits begins with; None if nobody else writes here."""
+        self.fence: CommitFence | None = None
+        """Check that every group of commits begins with; None if nobody else writes here."""
         self._broken: AntiphonError | None = None
         self.files_lost = Signal[StorageLostError]()
         """Notified once, when nothing can be saved any more, before any commit fails."""

@@ -37,7 +37,7 @@ class RecordKind(Generic[R]):
     format: int
     """Format of the records written by this version; others are left out."""
     values: Callable[[R], Sequence[Value]]
-    """What these columns hold."""
+    """Makes the values of these columns."""
     record: Callable[..., R]
     """Makes the record of `seq` and these columns; raises ValueError or TypeError."""
     left_out: str

@@ -1,4 +1,4 @@
-"""Where tables are: in a file of SQLite, or in a database of Postgres."""
+"""Opening of tables: in a file of SQLite, or in a database of Postgres."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE
 
 @pytest.fixture(params=("sqlite", "postgres"))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    """Where a journal is opened."""
+    """The path or URL at which a journal is opened."""
     if request.param == "postgres":
         return str(request.getfixturevalue("store"))
     return tmp_path / JOURNAL_FILE
@@ -19,5 +19,5 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
 
 @pytest.fixture
 def auth_place(place: Path | str) -> Path | str:
-    """Where an access store is opened."""
+    """The path or URL at which an access store is opened."""
     return place if isinstance(place, str) else place.with_name(AUTH_FILE)
