@@ -81,6 +81,7 @@ class PostgresServer:
         subprocess.Popen(
             ["flock", str(lock), "sh", "-c", f"{stop}; rm -rf {self.folder}"],
             start_new_session=True,
+            cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -148,9 +149,9 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgr
             server = PostgresServer(Path(folder), int(port), programs)
         else:
             server = PostgresServer.create(programs)
+            server.remove_when_unused(users)  # also if this run is killed at once
             server.start()
             server.create_template()
-            server.remove_when_unused(users)
             running.write_text(f"{server.folder} {server.port}")
         fcntl.flock(starting, fcntl.LOCK_UN)
         yield server

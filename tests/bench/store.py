@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -31,7 +33,8 @@ from tests.kernel.storage.commits import AMY, UNDO, commit, found
 from tests.kernel.storage.many_rows import dear_scans, fill, log_plans, use_everything
 from tests.postgres import PostgresServer, binaries
 
-ROUND_TRIP: Final = 0.002
+EACH_WAY: Final = 0.0005
+"""Seconds that the relay is told to wait: the event loop makes whole milliseconds of them."""
 MANY: Final = 50
 BLOCKS: Final = 10_000
 SQLITE, POSTGRES, FAR = "SQLite", "Postgres", "Postgres 2 ms away"
@@ -56,10 +59,22 @@ def running_server() -> Iterator[PostgresServer]:
 @asynccontextmanager
 async def relayed(server: PostgresServer, database: str) -> AsyncIterator[str]:
     """The URL of a database that is some way off."""
-    relay = CuttableProxy(server.port, ROUND_TRIP / 2)
+    command = (sys.executable, "-m", "tests.bench.store", "--relay", str(server.port))
+    # In a process of its own: what it does is no part of what is measured.
+    relay = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    assert relay.stdout is not None
+    port = int(await relay.stdout.readline())
+    yield server.url(database).replace(f":{server.port}/", f":{port}/")
+    relay.kill()
+    await relay.wait()
+
+
+async def run_relay(port: int) -> None:
+    """Relay to this port until the process is killed; the relay's own port is printed."""
+    relay = CuttableProxy(port, EACH_WAY)
     await relay.start()
-    yield server.url(database).replace(f":{server.port}/", f":{relay.port}/")
-    await relay.close()
+    print(relay.port, flush=True)
+    await asyncio.Event().wait()
 
 
 # Commits
@@ -118,6 +133,22 @@ async def write_everywhere(
             for name, place in places.items():
                 done[name].append(await write(place, contexts, 2.0))
     return done
+
+
+async def query_milliseconds(server: PostgresServer) -> tuple[list[float], list[float]]:
+    """Return how long the shortest query takes directly and through the relay."""
+    database = await asyncio.to_thread(server.create_database)
+    took = list[list[float]]()
+    async with relayed(server, database) as far:
+        for url in (server.url(database), far):
+            journal = await Journal.open(url)
+            took.append([])
+            for _ in range(100):
+                before = time.perf_counter()
+                await journal.settings()
+                took[-1].append((time.perf_counter() - before) * 1e3)
+            await journal.close()
+    return took[0], took[1]
 
 
 def measure_commits(folder: Path, server: PostgresServer, runs: int) -> Iterator[Figure]:
@@ -190,6 +221,8 @@ def measure(*, quick: bool, rows: int) -> Iterator[Figure]:
         if rows:
             yield from measure_plans(server, rows)
             return
+        near, away = asyncio.run(query_milliseconds(server))
+        yield figure(f"a query, {FAR}", "ms", away, baseline=near, against=POSTGRES)
         yield from measure_commits(Path(folder), server, runs)
         yield from asyncio.run(open_everywhere(Path(folder), server, runs))
 
@@ -198,7 +231,11 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="once each")
     parser.add_argument("--rows", type=int, default=0, help="look at plans, on so many rows")
+    parser.add_argument("--relay", type=int, help="only relay to this port of a server")
     chosen = parser.parse_args()
+    if chosen.relay:
+        asyncio.run(run_relay(chosen.relay))
+        return
     logging.getLogger("antiphon_kernel").setLevel(logging.ERROR)
     print_figures(measure(quick=chosen.quick, rows=chosen.rows), as_json=chosen.json)
 

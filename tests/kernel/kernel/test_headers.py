@@ -74,6 +74,7 @@ def test_header_is_shell_only_for_calls_and_results_of_shell_tools() -> None:
         assert header.is_shell == expected
 
 
+@pytest.mark.sqlite
 async def test_clock_beyond_the_years_that_can_be_written_fails_no_read(
     call: Caller, make: Make, clock: ManualClock, data: Path
 ) -> None:
