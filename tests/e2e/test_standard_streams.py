@@ -32,6 +32,7 @@ from antiphon_kernel.types.roles import AccessRole
 from tests.app.opened import World, opened, world
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal
+from tests.fork_server import run_process
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -89,8 +90,8 @@ NOT_HERE = {
 class Condition:
     """Fault in the surroundings of a command, and how the command is to end."""
 
-    redirection: str
-    """Commands of a shell before it becomes the command."""
+    before: str
+    """What Python does before it becomes the command."""
     code: int
     said: str
     commands: frozenset[str]
@@ -104,12 +105,17 @@ OPENING = frozenset({"backup", "call", "export", "restore", "tail"})
 CANNOT_WRITE = "antiphon: cannot write to standard output: "
 CANNOT_READ = "antiphon: cannot read standard input: Bad file descriptor\n"
 CONDITIONS = {
-    "full": Condition(">/dev/full", 1, f"{CANNOT_WRITE}No space left on device\n", ALL),
-    "closed": Condition(">&-", 1, f"{CANNOT_WRITE}Bad file descriptor\n", OPENING),
+    "full": Condition(
+        "os.dup2(os.open('/dev/full', os.O_WRONLY), 1)",
+        1,
+        f"{CANNOT_WRITE}No space left on device\n",
+        ALL,
+    ),
+    "closed": Condition("os.close(1)", 1, f"{CANNOT_WRITE}Bad file descriptor\n", OPENING),
     "no reader": Condition("", -signal.SIGPIPE, "", STREAMING),
     # Following is over when nobody reads: that is how it is meant to end.
     "no reader of what is followed": Condition("", 0, "", FOLLOWING),
-    "no input": Condition("<&-", 1, CANNOT_READ, frozenset(READING)),
+    "no input": Condition("os.close(0)", 1, CANNOT_READ, frozenset(READING)),
 }
 
 
@@ -145,16 +151,16 @@ class Prepared:
         stdout: int = subprocess.PIPE,
         cwd: Path | None = None,
     ) -> tuple[int, str]:
-        """Exit code and standard error of a command; `before` is what a shell does first."""
-        done = subprocess.run(
-            ["/bin/bash", "-c", f'{before}\nexec "$@"', "-", ANTIPHON, *arguments],
-            input=b"a message",
+        """Exit code and standard error of a command; `before` is what Python does first."""
+        done = run_process(
+            [ANTIPHON, *arguments],
+            b"a message",
+            # One command of each kind begins as it does for people.
+            forks=arguments[0] not in ("call", "mcp", "tail"),
+            before=before,
             stdout=stdout,
-            stderr=subprocess.PIPE,
             env=self.machine.env,
             cwd=cwd or self.machine.project,
-            timeout=60,
-            check=False,
         )
         return done.returncode, done.stderr.decode()
 
@@ -197,8 +203,7 @@ def test_every_command_with_a_broken_stream_ends_as_unix_programs_do(
 
         def run(command: str, name: str = name, of: Condition = condition) -> tuple[int, str]:
             stdout = no_reader if name.startswith("no reader") else subprocess.PIPE
-            before = of.redirection and f"exec {of.redirection}"
-            return prepared.run(prepared.arguments(command), before=before, stdout=stdout)
+            return prepared.run(prepared.arguments(command), before=of.before, stdout=stdout)
 
         ends = dict(at_once(run, condition.commands))
         assert ends == dict.fromkeys(condition.commands, (condition.code, condition.said)), name
@@ -215,7 +220,7 @@ def test_every_command_in_a_deleted_folder_works_or_says_so(
         arguments = prepared.arguments(command)
         needs_no_data = "--data" in arguments or command == "keys"
         arguments += [] if needs_no_data else ["--data", data]
-        return prepared.run(arguments, before='rmdir "$PWD"', cwd=gone)
+        return prepared.run(arguments, before="os.rmdir(os.getcwd())", cwd=gone)
 
     reason = "antiphon: the current folder does not exist any more: "
     for command, (code, said) in at_once(run, ALL - FOLLOWING):
