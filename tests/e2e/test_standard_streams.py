@@ -334,27 +334,25 @@ async def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 
 def look_around(terminal: Terminal) -> str:
     """Open what shows names; everything that was written to the terminal."""
-    with terminal:
-        terminal.wait_for("live")
-        terminal.wait_for("end")
-        terminal.press("f2")
-        terminal.wait_for("notes")
-        terminal.press("escape", "up")
-        terminal.wait_for("NAVIGATE")
-        terminal.press("b")
-        terminal.press("U")
-        terminal.wait_for("Take back")
-        terminal.press("n")
-        terminal.wait_for(lambda screen: "Take back" not in screen)
-        terminal.press("ctrl+p")
-        terminal.wait_for("Show or hide")
-        terminal.type("Context")
-        terminal.wait_for("Context: ")
-        terminal.press("escape")
-        terminal.wait_for(lambda screen: "Context: " not in screen)
-        terminal.press("ctrl+q")
-        terminal.wait_for_end()
-        return terminal.output.decode()
+    terminal.wait_for("end")
+    terminal.press("f2")
+    terminal.wait_for("notes")
+    terminal.press("escape", "up")
+    terminal.wait_for("NAVIGATE")
+    terminal.press("b")
+    terminal.press("U")
+    terminal.wait_for("Take back")
+    terminal.press("n")
+    terminal.wait_for(lambda screen: "Take back" not in screen)
+    terminal.press("ctrl+p")
+    terminal.wait_for("Show or hide")
+    terminal.type("Context")
+    terminal.wait_for("Context: ")
+    terminal.press("escape")
+    terminal.wait_for(lambda screen: "Context: " not in screen)
+    terminal.press("ctrl+q")
+    terminal.wait_for_end()
+    return terminal.output.decode()
 
 
 def written_by(machine: Machine, arguments: Sequence[str]) -> str:
@@ -376,9 +374,17 @@ def driving(written: str) -> list[str]:
 async def test_hostile_names_in_the_app_do_not_reach_the_terminal(
     machine: Machine, hostile: World
 ) -> None:
+    assert hostile.doors is not None
     program = [ANTIPHON, "--data", str(hostile.data)]
-    terminal = Terminal(program, env=machine.env, cwd=machine.project)
-    written = await asyncio.to_thread(look_around, terminal)
+    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+        await asyncio.to_thread(terminal.wait_for, "live")
+        made = await hostile.kernel.invitations.invite(
+            AccessRole.VIEWER, name=f"{HOSTILE_NAME}vera", expires=None, uses=None
+        )
+        url = f"{hostile.doors.sync}?token={made.token}"
+        await asyncio.to_thread(machine.run, "call", "session.whoami", "--url", url)
+        await asyncio.to_thread(terminal.wait_for, "vera has joined")
+        written = await asyncio.to_thread(look_around, terminal)
     assert SHOWN[:4] in written
     assert driving(written) == []
 
@@ -452,21 +458,4 @@ async def test_hostile_label_of_a_joined_context_does_not_reach_the_terminal(
         await asyncio.to_thread(terminal.wait_for, "notes")
         written = terminal.output.decode(errors="ignore")
     assert SHOWN[:4] in written
-    assert driving(written) == []
-
-
-async def test_hostile_name_in_a_notice_does_not_reach_the_terminal(
-    machine: Machine, hostile: World
-) -> None:
-    assert hostile.doors is not None
-    program = [ANTIPHON, "--data", str(hostile.data)]
-    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
-        await asyncio.to_thread(terminal.wait_for, "live")
-        made = await hostile.kernel.invitations.invite(
-            AccessRole.VIEWER, name=f"{HOSTILE_NAME}vera", expires=None, uses=None
-        )
-        url = f"{hostile.doors.sync}?token={made.token}"
-        await asyncio.to_thread(machine.run, "call", "session.whoami", "--url", url)
-        await asyncio.to_thread(terminal.wait_for, "vera has joined")
-        written = terminal.output.decode(errors="ignore")
     assert driving(written) == []
