@@ -202,7 +202,8 @@ class Opened:
     async def palette(self, title: str) -> None:
         """Do an action, or take another entry, by its name in the palette."""
         await self.press("ctrl+p")
-        await self.type(title.lower())
+        # Typed, it would be searched for after each sign.
+        self.app.post_message(events.Paste(title.lower()))
         await self.sees(title)
         await self.press("enter")
 

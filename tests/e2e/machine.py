@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,9 +18,10 @@ from antiphon_kernel.client.address import lock_holder, stated_address
 from antiphon_kernel.client.discovery import RunningKernel, newest_kernel, running_kernels
 from antiphon_kernel.client.tool_client import ToolClient
 from tests.e2e.terminal import Terminal
+from tests.fork_server import SCRIPT, run_process
 from tests.waiting import wait_until
 
-ANTIPHON = str(Path(sys.executable).with_name("antiphon"))
+ANTIPHON = SCRIPT
 END_SECONDS = 10.0
 
 
@@ -38,6 +38,8 @@ class Machine:
         } | {"LC_ALL": "C.UTF-8", "TMPDIR": str(home / "tmp"), "SHELL": "/bin/sh"}
         (home / "tmp").mkdir()
         self.data = project / ".antiphon"
+        self.forks = True
+        """Whether processes may have other command lines than their own."""
         self._terminals: list[Terminal] = []
 
     def terminal(
@@ -56,6 +58,7 @@ class Machine:
             cols=cols,
             rows=rows,
             cwd=cwd or self.project,
+            forks=self.forks,
         )
         self._terminals.append(terminal)
         return terminal
@@ -77,16 +80,17 @@ class Machine:
         env: Mapping[str, str] = MappingProxyType({}),
         cwd: Path | None = None,
         timeout: float = 60,
+        before: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end, without a terminal."""
-        done = subprocess.run(
+        """Run a program to its end, without a terminal; `before` is Python that it does first."""
+        done = run_process(
             argv,
-            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
-            capture_output=True,
+            stdin if isinstance(stdin, bytes) else stdin.encode(),
             env={**self.env, **env},
             cwd=cwd or self.project,
             timeout=timeout,
-            check=False,
+            forks=self.forks,
+            before=before,
         )
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()

@@ -21,6 +21,7 @@ from typing import Final, Self
 
 import pyte
 
+from tests.fork_server import can_fork, fork_in_terminal
 from tests.waiting import PATIENCE
 
 KEYS: Final[Mapping[str, str]] = {
@@ -66,20 +67,34 @@ def shows_words(text: str) -> bool:
 
 
 def start_in_terminal(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | None, cols: int, rows: int
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None,
+    cols: int,
+    rows: int,
+    forks: bool = False,
 ) -> tuple[int, subprocess.Popen[bytes]]:
-    """Start a program in a terminal of its own; return the other end of it, and the process."""
+    """Start a program in a terminal of its own; return the other end of it, and the process.
+
+    Args:
+        forks: it is forked if it can be: it starts more quickly than for people.
+    """
     master, slave = os.openpty()
     set_size(master, cols, rows)
-    process = subprocess.Popen(
-        [sys.executable, "-S", "-E", "-c", _LOGIN, *argv],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        cwd=cwd,
-        env={"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PATH": os.defpath, **env},
-        start_new_session=True,
-    )
+    env = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PATH": os.defpath, **env}
+    if forks and can_fork(argv, env):
+        process = fork_in_terminal(argv, slave, cwd=cwd, env=env)
+    else:
+        process = subprocess.Popen(
+            [sys.executable, "-S", "-E", "-c", _LOGIN, *argv],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
+        )
     os.close(slave)
     return master, process
 
@@ -94,6 +109,7 @@ class Terminal:
     Args:
         argv: the program and its arguments.
         env: its whole environment; TERM and the locale are added.
+        forks: whether it may be forked, and so have another command line than this one.
     """
 
     def __init__(
@@ -104,6 +120,7 @@ class Terminal:
         cols: int = 80,
         rows: int = 24,
         cwd: Path | None = None,
+        forks: bool = True,
     ) -> None:
         self._screen = pyte.Screen(cols, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -114,7 +131,9 @@ class Terminal:
         """Every byte that was written to the terminal."""
         self._wake, self._woken = os.pipe()
         self.started = time.monotonic()
-        self._master, self.process = start_in_terminal(argv, env=env, cwd=cwd, cols=cols, rows=rows)
+        self._master, self.process = start_in_terminal(
+            argv, env=env, cwd=cwd, cols=cols, rows=rows, forks=forks
+        )
         self._reader = threading.Thread(target=self._read, name="terminal reader", daemon=True)
         self._reader.start()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.acp_schema import AGENT, CLIENT, AcpLines
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.fork_server import start_process
 
 
 def test_kernel_is_started_for_the_folder_that_the_editor_names(machine: Machine) -> None:
@@ -16,7 +17,7 @@ def test_kernel_is_started_for_the_folder_that_the_editor_names(machine: Machine
     config = machine.home / "config" / "antiphon" / "config.toml"
     agent = '[agents.bot]\ncommand = ["/bin/false"]'
     config.write_text(f"[discovery]\nenvironment = false\nlocal_ports = []\n{agent}\n", "utf-8")
-    with subprocess.Popen(
+    with start_process(
         [ANTIPHON, "acp"],
         cwd=machine.home,
         env=machine.env,

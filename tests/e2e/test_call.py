@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
+from tests.fork_server import start_process
 from tests.waiting import PATIENCE
 
 
@@ -90,7 +91,7 @@ class JsonlCall:
 @contextmanager
 def jsonl_call(machine: Machine, *arguments: str) -> Iterator[JsonlCall]:
     """Killed at the end if it is still there."""
-    process = subprocess.Popen(
+    process = start_process(
         [ANTIPHON, "call", "--jsonl", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

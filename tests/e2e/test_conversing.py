@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
+from tests.fork_server import start_process
 from tests.waiting import PATIENCE
 
 DEADLINE = 120.0
@@ -28,7 +29,7 @@ def tailing(machine: Machine) -> Iterator[Tailing]:
     deadlines: list[threading.Timer] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
+        process = start_process(
             [ANTIPHON, "tail", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

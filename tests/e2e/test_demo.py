@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyte
 import pytest
 
+from antiphon_kernel.client.address import lock_holder
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.turns.models import demo_recordings
 from antiphon_kernel.types.constants import DEMO_PROJECT
@@ -148,12 +149,14 @@ def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_a
     data = machine.kernel().data
     file = data / DEMO_PROJECT / "choirs.py"
     wait_until(lambda: "All of us do." in file.read_text(), "what was written is on disk")
-    assert file.read_text().startswith("# Sing it slowly.\n")
+    typed = "# Sing it slowly.\n"
+    wait_until(lambda: file.read_text().startswith(typed), "what was typed is on disk")
     assert "return line % choirs" in file.read_text()
     terminal.press("escape")
     terminal.wait_for("NAVIGATE")
     terminal.quit()
     assert str(file.parent) in terminal.text.replace("\n", "")
+    wait_until(lambda: lock_holder(data) is None, "its kernel has ended")
 
     again = machine.terminal("--data", str(data))
     again.wait_for("live")
@@ -175,7 +178,7 @@ def test_kernel_that_cannot_start_ends_the_app_with_its_log(
     assert "broken.jsonl" in terminal.text
 
 
-CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "1000"))
+CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "300"))
 """Characters that each of two people types at least."""
 
 SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))

@@ -50,6 +50,7 @@ def test_invited_viewer_joins_as_somebody_and_cannot_write(machine: Machine) -> 
 
 
 def test_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> None:
+    machine.forks = False
     url, token = invited(machine, "--role", "editor", "--name", "ed")
     terminal = machine.terminal("join", url)
     terminal.wait_for("WRITE")

@@ -28,6 +28,7 @@ from antiphon_kernel.messages import (
 )
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
+from tests.fork_server import start_process
 from tests.kernel.messages.test_foreign_conversations import ANTHROPIC, TREE
 
 TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
@@ -155,7 +156,7 @@ def test_export_of_a_kernel_that_dies_fails_and_is_not_imported(
     for _ in range(4):
         machine.run("send", stdin=b"x" * 3_000_000)
     command = [ANTIPHON, "export"]
-    with subprocess.Popen(
+    with start_process(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -164,6 +164,7 @@ def command_lines() -> Iterator[bytes]:
 
 
 async def test_key_is_sent_to_its_provider_and_is_nowhere_else(machine: Machine) -> None:
+    machine.forks = False
     key_file = machine.home / "outside" / "key"
     key_file.parent.mkdir()
     key_file.write_text(FILE_KEY + "\n")
@@ -216,6 +217,7 @@ async def test_key_is_sent_to_its_provider_and_is_nowhere_else(machine: Machine)
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only where /proc is")
 def test_kernel_process_shows_no_key(machine: Machine) -> None:
+    machine.forks = False
     machine.succeed("models", env={"ANTHROPIC_API_KEY": KEY, "GOOGLE_API_KEY": FILE_KEY})
     (kernel,) = running_kernels()
     environment = Path(f"/proc/{kernel.pid}/environ").read_bytes()

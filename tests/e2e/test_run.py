@@ -15,6 +15,7 @@ from antiphon_kernel.config import NO_MODEL
 from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.fork_server import start_process
 from tests.kernel import agents
 from tests.waiting import PATIENCE, wait_until
 from tests.wire.answering import Called, Counted, Said, answer
@@ -237,7 +238,7 @@ def test_interrupted_turn_ends_with_130_whoever_stops_it(machine: Machine) -> No
         return [one for one in listed if one["role"] == "model"]
 
     def start(output: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        return start_process(
             [ANTIPHON, "run", "Do it.", "--output", output],
             cwd=machine.project,
             env=machine.env,

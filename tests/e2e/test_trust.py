@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import signal
 import socket
@@ -210,34 +209,12 @@ def test_backup_that_finds_no_room_says_that_it_could_not_be_written(machine: Ma
     long = json.dumps({"role": "user", "kind": "text", "content": "x" * 200_000})
     assert machine.run("call", "block.create", "-", stdin=long).returncode == 0
 
-    def small_files() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-
     target = machine.home / "backup.db"
-    done = subprocess.run(
-        [ANTIPHON, "backup", str(target)],
-        capture_output=True,
-        text=True,
-        env=machine.env,
-        cwd=machine.project,
-        preexec_fn=small_files,
-        check=False,
-    )
+    small_files = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+    done = machine.run_program([ANTIPHON, "backup", str(target)], b"", before=small_files)
     assert done.returncode == 1
     assert f"The backup {target} could not be written" in done.stderr
     assert not target.exists()
-
-
-READ_AS_NOBODY = """
-import concurrent.futures.thread, os, sys  # what is imported later may be out of reach
-from pathlib import Path
-import antiphon_kernel.config, antiphon_kernel.maintenance.audit_log
-from antiphon_kernel.daemon.cli import main
-os.setgid({nobody}); os.setuid({nobody})
-sys.argv = ["antiphon", *sys.argv[1:]]
-main()
-"""
 
 
 @as_root
@@ -258,12 +235,13 @@ def test_journal_in_a_folder_that_cannot_be_written_to_is_read(
         folder.mkdir()
     for path in (*data.iterdir(), data, state, tmp):
         os.chown(path, NOBODY, NOBODY)
-    env = machine.env | {"XDG_STATE_HOME": str(state), "TMPDIR": str(tmp), "HOME": str(state)}
+    env = {"XDG_STATE_HOME": str(state), "TMPDIR": str(tmp), "HOME": str(state)}
 
     def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = READ_AS_NOBODY.format(nobody=NOBODY)
-        command = [sys.executable, "-c", code, arguments[0], "--data", str(data), *arguments[1:]]
-        return subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        # What is imported later may be out of reach.
+        nobody = f"os.setgid({NOBODY}); os.setuid({NOBODY})"
+        command = [sys.executable, "-m", "antiphon_kernel", arguments[0], "--data", str(data)]
+        return machine.run_program([*command, *arguments[1:]], b"", env, before=nobody)
 
     trusted = as_nobody("trust", "--yes")
     assert trusted.returncode == 0, trusted.stderr

@@ -25,6 +25,7 @@ from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import BESIDE_FROM
 from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
+from antiphon.textual_patches.screens import is_bound
 from antiphon.widgets.block_list import CellModel, DocumentView, HitPlace
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
@@ -306,7 +307,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
             self.hint(
                 "Nothing is pasted here: <key:write> goes to the message, <key:edit> into a cell."
             )
-        elif event.key not in self.active_bindings:
+        elif not is_bound(self, event.key):
             self.hint(
                 f"{shown_key(event.key)} does nothing here: <key:help> lists the keys that do."
             )

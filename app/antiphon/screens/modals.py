@@ -25,7 +25,7 @@ from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.screens.background_tasks import ReportsFailedTasks
-from antiphon.textual_patches.screens import DismissOnceMixin
+from antiphon.textual_patches.screens import DismissOnceMixin, is_bound
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import HintBar, HintLog, KeyLines, Keys, StatusSpan, fit
 from antiphon.widgets.status.line import wrap_words
@@ -108,7 +108,7 @@ class HintingModal(ModalScreen[Result], DismissOnceMixin[Result], ReportsFailedT
 
     @on(events.Key)
     def _hint_at_unbound(self, event: events.Key) -> None:
-        if event.key not in self.active_bindings:
+        if not is_bound(self, event.key):
             self.hint(f"{shown_key(event.key)} does nothing here: Esc goes back.")
 
 

@@ -65,6 +65,19 @@ class LaidOutPalette(CommandPalette, DismissOnceMixin[None]):
             super()._select_or_command(event)
 
 
+def is_bound(screen: Screen[Any], key: str) -> bool:
+    """Return whether a key does anything now.
+
+    Textual would look at all keys of all widgets for it, which takes as long as all else that is
+    done for the key.
+    """
+    return any(
+        screen.app._check_action_state(one.action, owner) is not False  # noqa: SLF001
+        for owner, bindings in screen._modal_binding_chain  # noqa: SLF001
+        for one in bindings.key_to_bindings.get(key, ())
+    )
+
+
 def move_screens(app: App[None], mode: str, before: Screen[Any] | None) -> None:
     """Let the screen that is shown now take the place of one among those of the mode before.
 

@@ -58,7 +58,7 @@ async def three(here: World, there: Opened) -> tuple[str, str, str]:
     return blocks
 
 
-async def test_cut_out_cell_is_not_shown_nor_read_until_it_is_brought_back(
+async def test_cell_that_is_cut_out_or_excluded_is_not_read_until_it_is_brought_back(
     here: World, there: Opened, three: tuple[str, str, str]
 ) -> None:
     await there.press("x")
@@ -83,6 +83,13 @@ async def test_cut_out_cell_is_not_shown_nor_read_until_it_is_brought_back(
     await there.press("enter")
     await cells_become(there, "one", "two", "three")
     await until(lambda: focused(there) == three[1])
+    await there.press("e")
+    await there.sees("models do not read this")
+    assert (await here.context()).document.header(three[1]).excluded
+    await there.press("e")
+    await until(lambda: not there.shows("models do not read this"))
+    await there.press("u")
+    await there.sees("models do not read this")
 
 
 async def test_cut_out_cell_of_somebody_who_edits_it_tells_them(
@@ -104,18 +111,6 @@ async def test_cell_that_a_model_writes_is_not_cut_out(here: World, there: Opene
     await there.press("up", "G", "x")
     await there.hint("aria is not done with this cell: stop it with Ctrl+C, then cut it.")
     here.aria.end()
-
-
-async def test_excluded_cell_says_so_and_e_includes_it_again(
-    here: World, there: Opened, three: tuple[str, str, str]
-) -> None:
-    await there.press("e")
-    await there.sees("models do not read this")
-    assert (await here.context()).document.header(three[1]).excluded
-    await there.press("e")
-    await until(lambda: not there.shows("models do not read this"))
-    await there.press("u")
-    await there.sees("models do not read this")
 
 
 async def test_moved_cell_stands_where_it_was_put_until_undone_unless_it_is_cut_out_meanwhile(
@@ -281,13 +276,22 @@ async def test_undo_of_split_is_refused_once_others_wrote_in_second_cell(
     assert shown_cells(there)[:2] == ["one\n", "two\nthree four"]
 
 
-async def test_earlier_version_is_restored_from_the_palette(
+async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_forked_from(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
+    await there.palette("Copy the cell as Markdown")
+    await until(lambda: there.app.clipboard == "**bela**\n\ntwo\n", lambda: there.app.clipboard)
+    there.screen.call_action("copy_json")
+    await until(lambda: '"content": "two"' in there.app.clipboard, lambda: there.app.clipboard)
+    assert json.loads(there.app.clipboard)["username"] == "bela"
     await there.press("enter", mode=Mode.EDIT)
     await there.type("twice ")
-    await there.press("escape")
+    await there.press("escape", "t")
+    await there.hint("¶2 · bela began it at")
+    assert "version 3 by you" in (there.screen.hint_shown or "")
+    there.screen.frame.notice.clear_hint()
     await there.palette("Restore an earlier version of the cell")
+    await there.sees("· bela")
     await there.type("version 2 ")
     await until(lambda: not there.shows("version 3"), "only version 2")
     await there.press("enter")
@@ -295,36 +299,10 @@ async def test_earlier_version_is_restored_from_the_palette(
     await there.hint("Restored version 2")
     await there.press("u")
     await cells_become(there, "one", "twice two", "three")
-
-
-async def test_fork_from_a_cell_opens_the_new_context(
-    there: Opened, three: tuple[str, str, str]
-) -> None:
     before = there.screen
     await there.palette("Fork from this cell")
     await until(lambda: there.screen is not before, "another screen")
-    await cells_become(there, "one", "two")
-
-
-async def test_cell_is_copied_in_other_forms(there: Opened, three: tuple[str, str, str]) -> None:
-    await there.palette("Copy the cell as Markdown")
-    await until(lambda: there.app.clipboard == "**bela**\n\ntwo\n", lambda: there.app.clipboard)
-    there.screen.call_action("copy_json")
-    await until(lambda: '"content": "two"' in there.app.clipboard, lambda: there.app.clipboard)
-    assert json.loads(there.app.clipboard)["username"] == "bela"
-
-
-async def test_time_tells_who_changed_the_cell_last(
-    there: Opened, three: tuple[str, str, str]
-) -> None:
-    await there.press("enter", mode=Mode.EDIT)
-    await there.type("x")
-    await there.press("escape", "t")
-    await there.hint("¶2 · bela began it at")
-    assert "version 3 by you" in (there.screen.hint_shown or "")
-    await there.palette("Restore an earlier version of the cell")
-    await there.sees("· bela")
-    await there.press("escape")
+    await cells_become(there, "one", "twice two")
 
 
 async def test_time_of_ones_own_cell_names_oneself_as_the_gutter_does(

@@ -33,6 +33,7 @@ from antiphon_kernel.daemon.run import owner_name
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
+from tests.fork_server import run_process, start_process
 from tests.processes import has_ended
 from tests.waiting import PATIENCE, wait_until
 
@@ -42,7 +43,7 @@ def kernel(data: Path, project: Path, *arguments: str) -> Iterator[subprocess.Po
     """A kernel process, killed at the end if it is still there."""
     command = [sys.executable, "-m", "antiphon_kernel", "serve", "--json"]
     command += ["--data", str(data), "--project", str(project), *arguments]
-    with subprocess.Popen(
+    with start_process(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
@@ -380,7 +381,7 @@ def test_restore_from_copy_after_clean_brings_back_acknowledged_writes(project: 
     (copy,) = (user_state_path("antiphon") / "rescued").iterdir()
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     restore = [sys.executable, "-m", "antiphon_kernel", "restore", str(copy), "--data", str(data)]
-    subprocess.run(restore, check=True, capture_output=True)
+    assert run_process(restore).returncode == 0
     with kernel(data, project) as process:
         assert asyncio.run(words(first_line(process), block)) == WORDS
 

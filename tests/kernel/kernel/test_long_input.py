@@ -16,13 +16,13 @@ from antiphon_kernel.types.records import Actor
 from tests.errors import raises
 from tests.kernel.kernel.calls import Caller, Make
 
-LONG = "x" * 20_000
+LONG = "x" * 5_000
 LONG_THINGS = (
     LONG,
     f"{LONG}.amy.1",
     f"default.{LONG}.1",
     f"default.amy.{LONG}",
-    "a" * 20_000,
+    "a" * 5_000,
     f"(ü{LONG}",
     10**4_000,
     -(10**4_000),
@@ -75,9 +75,11 @@ async def test_parameter_error_quotes_values_shortened(
     kernel: Kernel, amy: Actor, make: Make, tool: Tool
 ) -> None:
     schema: dict[str, Any] = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
-    for block in (await make("text"), await make(schema=schema, content={"title": "t"})):
+    fields = tool.params.model_json_schema(by_alias=True).get("properties", ())
+    blocks = [await make("text"), await make(schema=schema, content={"title": "t"})]
+    for block in blocks if "block_id" in fields else blocks[:1]:
         base = plausible(tool, block)
-        for field in (*tool.params.model_json_schema(by_alias=True).get("properties", ()), LONG):
+        for field in (*fields, LONG):
             for long in LONG_THINGS:
                 try:
                     await kernel.call(amy, tool.name, {**base, field: long})

@@ -10,11 +10,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from antiphon_kernel.client.address import read_address
@@ -24,10 +23,9 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server import Server
 from antiphon_kernel.turns import TurnRunner, load_models
 from antiphon_kernel.types.errors import AntiphonError
+from tests.fork_server import SCRIPT, run_process, start_process
 from tests.kernel.reference.examples import ALL_TOOLS
 from tests.waiting import PATIENCE, until
-
-ANTIPHON: Final = str(Path(sys.executable).with_name("antiphon"))
 
 Answer = dict[str, Any]
 """`{"result": …}` or `{"error": …}`."""
@@ -124,8 +122,8 @@ class CommandLine:
 
     def _start(self, by: str | None) -> subprocess.Popen[bytes]:
         acting = ["--as", by] if by else []
-        return subprocess.Popen(
-            [ANTIPHON, "call", "--jsonl", *acting],
+        return start_process(
+            [SCRIPT, "call", "--jsonl", *acting],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -134,13 +132,11 @@ class CommandLine:
 
     def once(self, tool: str, params: Any, *options: str) -> tuple[int, Answer]:
         """One call with a process of its own; its exit code and what it prints with --json."""
-        done = subprocess.run(
-            [ANTIPHON, "call", tool, "-", "--json", *options],
-            input=json.dumps(params).encode(),
-            capture_output=True,
+        done = run_process(
+            [SCRIPT, "call", tool, "-", "--json", *options],
+            json.dumps(params).encode(),
             cwd=self._project,
             timeout=PATIENCE,
-            check=False,
         )
         answer = json.loads(done.stdout)
         return done.returncode, answer if "error" in answer else {"result": answer}
