@@ -87,8 +87,14 @@ def _read_conversations(file: Path) -> dict[str, Any]:
         raise click.ClickException(f"{file} cannot be read: {error}.") from error
 
 
+def _hand_on(context: click.Context, option: click.Parameter, url: str | None) -> None:
+    """Put the URL where the kernel's program looks for it too."""
+    if refuse_password(context, option, url) is not None:
+        os.environ[STORE_VARIABLE] = str(url)
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_store = store_option()
+_store = store_option(_hand_on, expose_value=False)
 
 
 @click.command()
@@ -96,14 +102,14 @@ _store = store_option()
 @DATA
 @_store
 @_json
-def backup(file: Path, data: Path | None, store: str | None, as_json: bool) -> None:
+def backup(file: Path, data: Path | None, as_json: bool) -> None:
     """Write everything that is on the kernel's disk now to FILE, which must not exist.
 
     The kernel may be running. Who may join is not part of a backup.
 
     Exit codes: 0 written, 1 it could not be.
     """
-    _kernel("backup", [str(file)], data, as_json, store)
+    _kernel("backup", [str(file)], data, as_json)
 
 
 @click.command()
@@ -111,7 +117,7 @@ def backup(file: Path, data: Path | None, store: str | None, as_json: bool) -> N
 @DATA
 @_store
 @_json
-def restore(file: Path, data: Path | None, store: str | None, as_json: bool) -> None:
+def restore(file: Path, data: Path | None, as_json: bool) -> None:
     """Bring a backup back: FILE becomes the kernel's journal, under a new epoch.
 
     No kernel may be running on the folder. The journal that was there is kept beside the new one.
@@ -119,23 +125,16 @@ def restore(file: Path, data: Path | None, store: str | None, as_json: bool) -> 
 
     Exit codes: 0 restored, 1 it could not be, 4 a kernel is running.
     """
-    _kernel("restore", [str(file)], data, as_json, store)
+    _kernel("restore", [str(file)], data, as_json)
 
 
 @click.command()
-@click.option(
-    "--from",
-    "source",
-    metavar="URL",
-    callback=refuse_password,
-    help="The database that is moved into a folder.",
-)
+@click.option("--from", "source", metavar="URL", help="The database that is moved into a folder.")
 @click.option(
     "--to",
     "target",
     metavar="URL|DIR",
     required=True,
-    callback=refuse_password,
     help="An empty database, or a new folder.",
 )
 @DATA
@@ -158,14 +157,14 @@ def move(source: str | None, target: str, data: Path | None, as_json: bool) -> N
 @DATA
 @_store
 @_json
-def doctor(data: Path | None, store: str | None, as_json: bool) -> None:
+def doctor(data: Path | None, as_json: bool) -> None:
     """Check everything that must hold for what is stored; nothing is changed.
 
     The kernel may be running.
 
     Exit codes: 0 all is well, 1 something was found, or nothing could be read.
     """
-    _kernel("doctor", [], data, as_json, store)
+    _kernel("doctor", [], data, as_json)
 
 
 @click.command()
@@ -174,20 +173,14 @@ def doctor(data: Path | None, store: str | None, as_json: bool) -> None:
 @DATA
 @_store
 @_json
-def log(
-    context: str | None,
-    limit: int | None,
-    data: Path | None,
-    store: str | None,
-    as_json: bool,
-) -> None:
+def log(context: str | None, limit: int | None, data: Path | None, as_json: bool) -> None:
     """Print who joined, wrote and ran what, oldest first.
 
     Exit codes: 0 printed, 1 nothing could be read.
     """
     arguments = ["--context", context] if context is not None else []
     arguments += ["--limit", str(limit)] if limit is not None else []
-    _kernel("log", arguments, data, as_json, store)
+    _kernel("log", arguments, data, as_json)
 
 
 @click.command()
@@ -207,15 +200,7 @@ def trust(folder: Path | None, yes: bool) -> None:
     _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
 
 
-def _kernel(
-    command: str,
-    arguments: list[str],
-    data: Path | None,
-    as_json: bool,
-    store: str | None = None,
-) -> None:
-    if store is not None:
-        os.environ[STORE_VARIABLE] = store  # it may hold a password, and `ps` shows arguments
+def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> None:
     folder = chosen_data(data, project_root(Path.cwd()))
     line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder)]
     line += ["--json"] if as_json else []

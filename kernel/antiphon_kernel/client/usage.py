@@ -50,18 +50,6 @@ def data_option(
     )
 
 
-def store_option() -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the option --store of a command, which names a database."""
-    return click.option(
-        "--store",
-        metavar="URL",
-        envvar=STORE_VARIABLE,
-        callback=refuse_password,
-        help="A Postgres database, postgresql://..., that kernels share. A password is for"
-        f" {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
-    )
-
-
 def refuse_password(_: click.Context, option: click.Parameter, url: str | None) -> str | None:
     """Return a URL as an option has it, unless there is a password on the command line."""
     if url is not None and urlsplit(url).password and is_typed(option.name or ""):
@@ -70,6 +58,21 @@ def refuse_password(_: click.Context, option: click.Parameter, url: str | None) 
             f" into PGPASSWORD or ~/.pgpass, or the URL of --store into {STORE_VARIABLE}"
         )
     return url
+
+
+def store_option(
+    callback: Callable[..., object] = refuse_password, *, expose_value: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option --store of a command, which names a database."""
+    return click.option(
+        "--store",
+        metavar="URL",
+        envvar=STORE_VARIABLE,
+        callback=callback,
+        expose_value=expose_value,
+        help="A Postgres database, postgresql://..., that kernels share. A password is for"
+        f" {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
+    )
 
 
 def is_typed(option: str) -> bool:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import stat
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -31,12 +30,7 @@ from antiphon_kernel.client.trust import (
     trust,
     trust_file,
 )
-from antiphon_kernel.client.usage import (
-    CommandGroup,
-    data_option,
-    refuse_password,
-    store_option,
-)
+from antiphon_kernel.client.usage import CommandGroup, data_option, refuse_password, store_option
 from antiphon_kernel.daemon.data_folder import DataFolderInUse, hold_folder
 from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
 from antiphon_kernel.text.sanitize import sanitize
@@ -62,29 +56,18 @@ _SHOWN: Final = 100
 _WITH_LAST_CLIENT: Final = IdlePolicy(before_first_client=60.0, after_last_client=10.0)
 """Long enough for a slow start, a reconnect, a restart."""
 
-_URL: Final = re.compile("postgres(ql)?://")
-
 _data = data_option(required=True)
 _store = store_option()
 _json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
-class _HostAndPort(click.ParamType[tuple[str, int]]):
-    """A host and a port, `HOST:PORT` with an IPv6 address in brackets."""
-
-    name = "address"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        try:
-            parts = urlsplit(f"//{value}")
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
-        if host is None or port is None:
-            self.fail(f"{value!r} is not HOST:PORT", param, ctx)
-        return host, port
+def _host_and_port(value: str) -> tuple[str, int]:
+    """Return the parts of `HOST:PORT`, in which an IPv6 address is in brackets."""
+    with suppress(ValueError):
+        parts = urlsplit(f"//{value}")
+        if parts.hostname is not None and parts.port is not None:
+            return parts.hostname, parts.port
+    raise click.BadParameter(f"{value!r} is not HOST:PORT")
 
 
 @click.group(cls=CommandGroup)
@@ -107,11 +90,11 @@ def main() -> None:
     show_default=True,
     help="TCP port on the loopback interface; 0 takes the last one again, or any free one.",
 )
-@store_option()
+@_store
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    type=_HostAndPort(),
+    type=_host_and_port,
     help="With --store: where other kernels reach this one, and clients by a proxy."
     "  [default: the loopback interface, any free port]",
 )
@@ -212,16 +195,10 @@ def serve(
 @_json
 def backup_command(file: Path, data: Path, store: str | None, as_json: bool) -> None:
     """Write everything the kernel of DATA has on disk now, or that is in a database, to FILE."""
-    with _failures(as_json):
-        if store is None:
-            from antiphon_kernel.storage import JOURNAL_FILE, back_up
+    from antiphon_kernel.storage import JOURNAL_FILE, back_up
 
-            is_trusted(data)
-            size = back_up(data / JOURNAL_FILE, file.absolute())
-        else:
-            from antiphon_kernel.maintenance.move import back_up_database
-
-            size = back_up_database(store, file.absolute(), _progress())
+    with _failures(as_json), _in_files(data, store) as folder:
+        size = back_up(folder / JOURNAL_FILE, file.absolute())
         _say(
             as_json,
             {"file": str(file.absolute()), "bytes": size},
@@ -267,7 +244,7 @@ def restore_command(file: Path, data: Path, store: str | None, as_json: bool) ->
 @_json
 def move_command(source: str | None, target: str, data: Path, as_json: bool) -> None:
     """Copy all of DATA into an empty database, or all of a database into a new data folder."""
-    if not _URL.match(target if source is None else source):
+    if not (source or target).startswith(("postgresql://", "postgres://")):
         raise click.UsageError("a database is named as postgresql://USER@HOST/NAME")
     with _failures(as_json):
         from antiphon_kernel.maintenance.move import move_from_database, move_to_database
@@ -304,9 +281,9 @@ def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
     with _failures(as_json), _in_files(data, store) as folder:
         report = asyncio.run(run_checks(folder))
         if store is not None:
-            from antiphon_kernel.maintenance.move import note_database
+            from antiphon_kernel.maintenance.move import notes_of
 
-            note_database(store, report)
+            report.notes += notes_of(store)
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
@@ -433,15 +410,9 @@ def _in_files(data: Path, store: str | None) -> Iterator[Path]:
         is_trusted(data)
         yield data
         return
-    from antiphon_kernel.maintenance.move import LARGE, copy_database, database_size
+    from antiphon_kernel.maintenance.move import copy_database
 
     with tempfile.TemporaryDirectory(prefix="antiphon-copy-") as folder:
-        if (size := database_size(store)) >= LARGE:
-            click.echo(
-                f"antiphon: {size / 2**30:.0f} GiB are copied into {folder} to be looked at; TMPDIR"
-                " names another place.",
-                err=True,
-            )
         copy_database(store, Path(folder), _progress())
         yield Path(folder)
 
@@ -492,10 +463,8 @@ def _failures(
         click.echo(f"antiphon: {before}{error}{after}", err=True)
         sys.exit(ExitCode.FAILED)
     except ImportError as error:
-        needed = (
-            f"a database needs a library that is not here ({error}): install antiphon[postgres]"
-        )
-        click.echo(f"antiphon: {needed}.", err=True)
+        needed = f"a database needs a library that is not here ({error})"
+        click.echo(f"antiphon: {needed}: install antiphon[postgres].", err=True)
         sys.exit(ExitCode.FAILED)
 
 

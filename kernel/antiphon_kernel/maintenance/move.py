@@ -9,36 +9,23 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import psycopg
 
 from antiphon_kernel.maintenance.restore import Restored, restore
-from antiphon_kernel.maintenance.run_checks import Report
-from antiphon_kernel.storage import (
-    AUTH_FILE,
-    AUTH_SCHEMA,
-    JOURNAL_FILE,
-    AuthStore,
-    Database,
-    back_up,
-    check_journal,
-    install,
-)
+from antiphon_kernel.storage import JOURNAL_FILE, check_journal, install
 from antiphon_kernel.storage.postgres import place_of
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.storage.store_copy import (
-    AUTH,
-    JOURNAL,
-    PARTS,
-    DatabaseStore,
-    FileStore,
+    FILES,
+    DatabaseTables,
     Progress,
     copy_rows,
+    open_files,
     tables,
 )
 from antiphon_kernel.storage.stores import open_tables
@@ -47,9 +34,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.quoting import join_names
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
-
-LARGE: Final = 2**30
-"""Bytes of a database whose copies are worth a word."""
 
 
 async def move_to_database(data: Path, store: str, told: Progress) -> int:
@@ -63,30 +47,24 @@ async def move_to_database(data: Path, store: str, told: Progress) -> int:
             storage_failed. The database is empty then.
     """
     await asyncio.to_thread(check_journal, data / JOURNAL_FILE)
-    await (await Database.open(data / JOURNAL_FILE)).close()
-    parts = [JOURNAL]
-    if (data / AUTH_FILE).exists():
-        await (await AuthStore.open(data / AUTH_FILE)).database.close()
-        parts.append(AUTH)
-    for schema in (JOURNAL_SCHEMA, AUTH_SCHEMA):
-        await (await open_tables(store, schema)).close()
-    return await asyncio.to_thread(_fill, data, store, parts, told)
+    for name, schema in reversed(FILES.items()):  # that of members refers to the other one
+        for place in (data / name, store):
+            await (await open_tables(place, schema)).close()
+    return await asyncio.to_thread(_fill, data, store, told)
 
 
-def _fill(data: Path, store: str, parts: Sequence[str], told: Progress) -> int:
-    with _transaction(store) as connection, FileStore(data, parts) as source:
+def _fill(data: Path, store: str, told: Progress) -> int:
+    with _transaction(store) as connection, open_files(data) as source:
         _refuse_kernels(connection)
-        every = [table for part in PARTS for table in tables(part)]
-        sql = " UNION ALL ".join(f"(SELECT '{one}' FROM {one} LIMIT 1)" for one in every)
+        sql = " UNION ALL ".join(
+            f"(SELECT '{one.name}' FROM {one.name} LIMIT 1)" for one in tables()
+        )
         if filled := _values(connection, sql):
             raise invalid_params(
                 f"The database is not empty: there are rows in {join_names(filled)}. Name one that"
                 " has never been used, or make a new one with `createdb`."
             )
-        target = DatabaseStore(connection)
-        rows = copy_rows(source, target, parts, told)
-        target.continue_numbers()
-        return rows
+        return copy_rows(source, DatabaseTables(connection), told)
 
 
 def move_from_database(store: str, data: Path, told: Progress) -> int:
@@ -100,26 +78,18 @@ def move_from_database(store: str, data: Path, told: Progress) -> int:
             database; storage_failed. The folder is as it was then.
         OSError: if the folder cannot be written to.
     """
-    names = (AUTH_FILE, JOURNAL_FILE)
-    if there := [name for name in names if (data / name).exists()]:
+    if there := [name for name in FILES if (data / name).exists()]:
         raise invalid_params(f"{data} has {join_names(there)} already: name a new folder.")
     for left in data.glob("moving-*"):  # by a move that was killed
         shutil.rmtree(left)
     with tempfile.TemporaryDirectory(dir=data, prefix="moving-") as folder:
         copied = copy_database(store, Path(folder), told, alone=True)
-        for name in names:
+        for name in FILES:
             install(Path(folder, name), data / name, data / f"{name}.before-move")
     return copied
 
 
-def copy_database(
-    store: str,
-    folder: Path,
-    told: Progress,
-    *,
-    parts: Sequence[str] = PARTS,
-    alone: bool = False,
-) -> int:
+def copy_database(store: str, folder: Path, told: Progress, *, alone: bool = False) -> int:
     """Write one moment of a database into files as a data folder has them; the number of rows.
 
     Args:
@@ -128,7 +98,7 @@ def copy_database(
     Raises:
         AntiphonError: invalid_params, storage_failed.
     """
-    with _transaction(store) as connection, FileStore(folder, parts, made=True) as target:
+    with _transaction(store) as connection, open_files(folder, made=True) as target:
         if alone:
             _refuse_kernels(connection)
         for part, schema in POSTGRES_SCHEMAS.items():
@@ -140,19 +110,7 @@ def copy_database(
                     f" from {usable_from} on, this antiphon knows {schema.newest}: use the one that"
                     " its kernels are of.",
                 )
-        return copy_rows(DatabaseStore(connection), target, parts, told)
-
-
-def back_up_database(store: str, target: Path, told: Progress) -> int:
-    """Write the journal in a database into a file, beside kernels that run; its size in bytes.
-
-    Raises:
-        AntiphonError: invalid_params if the target exists; storage_failed.
-        OSError: if its folder cannot be written to.
-    """
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".backup-") as folder:
-        copy_database(store, Path(folder), told, parts=(JOURNAL,))
-        return back_up(Path(folder, JOURNAL_FILE), target)
+        return copy_rows(DatabaseTables(connection), target, told)
 
 
 async def restore_into_database(backup: Path, store: str, clock: Clock, told: Progress) -> Restored:
@@ -178,40 +136,27 @@ def _refuse_kernels(connection: _Connection) -> None:
         )
 
 
-def database_size(store: str) -> int:
-    """Return how many bytes the tables of a database take."""
-    sql = (
-        "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
-        " JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = ANY (%s) AND c.relkind = 'r'"
-    )
-    with _transaction(store) as connection:
-        return int(_values(connection, sql, [list(PARTS)])[0])
-
-
-def note_database(store: str, report: Report) -> None:
-    """Note what only a database has: newer tables, a missing index, kernels that have died."""
+def notes_of(store: str) -> list[str]:
+    """Return what only a database has: newer tables, a missing index, kernels that have died."""
+    notes = []
     with _transaction(store) as connection:
         for part, schema in POSTGRES_SCHEMAS.items():
             if (version := _versions(connection, part)[0]) > schema.newest:
-                report.notes.append(
+                notes.append(
                     f"The tables of {part} have version {version}, of a newer antiphon, which lets"
                     f" this one ({schema.newest}) use them."
                 )
-        if _values(connection, "SELECT to_regclass('journal.search_trigrams')") == [None]:
-            report.notes.append(
-                "The index of trigrams is missing, so that searching looks through every text."
-                " With the extension pg_trgm: CREATE INDEX search_trigrams ON journal.search USING"
-                " gin (text gin_trgm_ops)."
-            )
         sql = (
-            "SELECT format('The kernel at %s, which ended at %s without giving them up, has %s"
-            " trees of contexts: the next kernel that is asked for one takes it.',"
+            "SELECT 'The index of trigrams is missing, so that searching looks through every text."
+            " With the extension pg_trgm: CREATE INDEX search_trigrams ON journal.search USING"
+            " gin (text gin_trgm_ops).' WHERE to_regclass('journal.search_trigrams') IS NULL"
+            " UNION ALL (SELECT format('The kernel at %s, which ended at %s without giving them up,"
+            " has %s trees of contexts: the next kernel that is asked for one takes it.',"
             " address, date_trunc('second', lease_until), count(*)) FROM journal.owners"
             " JOIN journal.kernels ON number = kernel WHERE lease_until < clock_timestamp()"
-            " GROUP BY number ORDER BY number"
+            " GROUP BY number ORDER BY number)"
         )
-        report.notes += map(str, _values(connection, sql))
+        return notes + _values(connection, sql)
 
 
 def _versions(connection: _Connection, part: str) -> tuple[int, int]:
@@ -220,9 +165,9 @@ def _versions(connection: _Connection, part: str) -> tuple[int, int]:
     return row or (0, 0)
 
 
-def _values(connection: _Connection, sql: str, values: Sequence[object] | None = None) -> list[Any]:
+def _values(connection: _Connection, sql: str) -> list[str]:
     """Return the first column of a query."""
-    return [row[0] for row in connection.execute(sql, values).fetchall()]
+    return [row[0] for row in connection.execute(sql)]
 
 
 @contextmanager
@@ -238,16 +183,11 @@ def _transaction(store: str) -> Iterator[_Connection]:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute("SET LOCAL lock_timeout = '10s'")
             yield connection
-    except psycopg.errors.UndefinedTable as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
-            f"There is nothing of antiphon in the database {place}: name another one.",
-            store=place,
-        ) from error
     except (psycopg.Error, sqlite3.Error) as error:
+        is_empty = isinstance(error, psycopg.errors.UndefinedTable)
+        why = "there is nothing of antiphon in it" if is_empty else str(error).strip()
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
-            f"The database {place} could not be copied: {str(error).strip()}. Nothing was kept of"
-            " the copy.",
+            f"The database {place} could not be copied: {why}. Nothing was kept of the copy.",
             store=place,
         ) from error

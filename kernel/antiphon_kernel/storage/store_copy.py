@@ -1,8 +1,9 @@
-"""Every row of one store copied into another: files of SQLite, or a database of Postgres.
+"""Every row of a data folder's files copied into a database of Postgres, or back.
 
-Both ends are read and written with the same names: a file is attached to SQLite under the name of
-its schema in Postgres. The tables are those of the files; what only a database has (leases, owners)
-stays where it is.
+Both are read and written with the same names: a file is attached to SQLite under the name of its
+schema in Postgres. The tables are those of the files; what only a database has (leases, owners)
+stays where it is. Between the two, rows are as Postgres has them: without a NUL, and with touched
+blocks as a text.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import psycopg
 
@@ -32,13 +33,7 @@ Row = tuple[Any, ...]
 Progress = Callable[[str, int], None]
 """Is told a table and how many of its rows have been copied."""
 
-JOURNAL: Final = "journal"
-AUTH: Final = "auth"
-PARTS: Final = (JOURNAL, AUTH)
-
-_FILES: Final = {JOURNAL: (JOURNAL_FILE, JOURNAL_SCHEMA), AUTH: (AUTH_FILE, AUTH_SCHEMA)}
-
-_OPS: Final = "ops"
+FILES: Final = {AUTH_FILE: AUTH_SCHEMA, JOURNAL_FILE: JOURNAL_SCHEMA}
 
 _TOLD: Final = 10_000
 """Rows between two reports of progress."""
@@ -48,151 +43,84 @@ _TOLD: Final = 10_000
 class Table:
     """A table of the files, with the columns that hold something of their own."""
 
-    part: str
     name: str
+    """With its schema's."""
     columns: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.part}.{self.name}"
 
     @property
     def listed(self) -> str:
-        """The columns, as SQL lists them."""
         return ", ".join(f'"{one}"' for one in self.columns)
+
+    @property
+    def stored(self) -> str:
+        """Name of the table in Postgres that holds the rows; `ops` is a view there."""
+        return "journal.stored_ops" if self.name == "journal.ops" else self.name
 
 
 @cache
-def tables(part: str) -> tuple[Table, ...]:
-    """Return the tables of a part in the order of their making: what is referred to comes first."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        _make_tables(database, _FILES[part][1])
-        sql = (
-            "SELECT t.name, t.type FROM sqlite_schema s JOIN pragma_table_list t"
-            " ON t.name = s.name AND t.schema = 'main' WHERE t.type IN ('table', 'virtual')"
-            " AND t.name NOT LIKE 'sqlite_%' ORDER BY s.rowid"
-        )
-        made = []
-        for name, kind in database.execute(sql).fetchall():
-            columns = [one[1] for one in database.execute(f"PRAGMA table_info({name})")]
-            made.append(Table(part, name, (*(["rowid"] if kind == "virtual" else []), *columns)))
-    return tuple(made)
+def tables() -> list[Table]:
+    """Return the tables of both files."""
+    made = []
+    for schema in FILES.values():
+        with closing(sqlite3.connect(":memory:")) as database:
+            _make_tables(database, schema)
+            sql = (
+                "SELECT name, type FROM pragma_table_list WHERE schema = 'main'"
+                " AND type IN ('table', 'virtual') AND name NOT LIKE 'sqlite_%'"
+            )
+            for name, kind in database.execute(sql).fetchall():
+                columns = [one[1] for one in database.execute(f"PRAGMA table_info({name})")]
+                numbered = ["rowid"] if kind == "virtual" else []
+                made.append(Table(f"{schema.name}.{name}", (*numbered, *columns)))
+    return made
 
 
-class Store(Protocol):
-    """One end of a copy, in one transaction."""
+@contextmanager
+def open_files(folder: Path, *, made: bool = False) -> Iterator[FileTables]:
+    """Open the files of a data folder, or make them; without an error, what is written is kept.
 
-    def fitted(self, table: Table, row: Row) -> Row:
-        """Return a row as this end can hold it."""
-
-    def rows(self, table: Table) -> Iterator[Row]:
-        """Return every row of a table, in any order."""
-
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
-        """Write rows into a table that has none of them."""
-
-
-class FileStore:
-    """The files of a data folder."""
-
-    def __init__(self, folder: Path, parts: Iterable[str], *, made: bool = False) -> None:
-        """Open the files, or make them.
-
-        Raises:
-            sqlite3.Error: if one cannot be opened.
-        """
-        self._connection = sqlite3.connect(":memory:", isolation_level=None)
-        for part in parts:
-            name, schema = _FILES[part]
+    Raises:
+        sqlite3.Error: if one cannot be opened.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for name, schema in FILES.items():
             if made:
                 make_private(folder / name)
                 with closing(sqlite3.connect(folder / name)) as database:
                     _make_tables(database, schema)
-            self._connection.execute(f"ATTACH ? AS {part}", (str(folder / name),))
-        self._connection.execute("BEGIN")
-
-    def fitted(self, table: Table, row: Row) -> Row:
-        return row
-
-    def rows(self, table: Table) -> Iterator[Row]:
-        return self._connection.execute(f"SELECT {table.listed} FROM {table}")
-
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
-        values = ", ".join("?" * len(table.columns))
-        sql = f"INSERT INTO {table} ({table.listed}) VALUES ({values})"
-        self._connection.executemany(sql, rows)
-
-    def __enter__(self) -> FileStore:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Keep what was written, unless something failed."""
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            self._connection.close()
+            connection.execute(f"ATTACH ? AS {schema.name}", (str(folder / name),))
+        connection.execute("BEGIN")
+        yield FileTables(connection)
+        connection.execute("COMMIT")
 
 
-class DatabaseStore:
-    """A database of Postgres, in a transaction of the connection."""
+def _make_tables(database: sqlite3.Connection, schema: Schema) -> None:
+    for number, sql in schema.steps(0):
+        database.executescript(f"{sql} PRAGMA user_version = {number};")
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+
+class FileTables:
+    """The tables of both files, in a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def fitted(self, table: Table, row: Row) -> Row:
-        return _from_database(table, _for_database(table, row))
-
     def rows(self, table: Table) -> Iterator[Row]:
-        where = " WHERE key <> 'cluster_secret'" if table.name == "kernel" else ""
-        query = f"COPY (SELECT {table.listed} FROM {_stored(table)}{where}) TO STDOUT"
-        types = self._types(table)
-        with self._connection.cursor() as cursor, cursor.copy(f"{query} (FORMAT BINARY)") as copy:
-            copy.set_types(types)
-            for row in copy.rows():
-                yield _from_database(table, row)
+        """Return every row of a table, in any order."""
+        columns = table.listed.replace('"blocks"', "CAST(blocks AS TEXT)")
+        for row in self._connection.execute(f"SELECT {columns} FROM {table.name}"):
+            yield _with(STORED_NUL, "\0", row)
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
-        query = f"COPY {_stored(table)} ({table.listed}) FROM STDIN (FORMAT BINARY)"
-        types = self._types(table)
-        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
-            copy.set_types(types)
-            for row in rows:
-                copy.write_row(_for_database(table, row))
-
-    def continue_numbers(self) -> None:
-        """Have numbers that are drawn from now on follow those that are there."""
-        for table in (table for part in PARTS for table in tables(part)):
-            if table.columns[0] != "number":
-                continue
-            if table.name == "contexts":
-                sequence = f"'{JOURNAL}.context_numbers'"
-            else:
-                sequence = f"pg_get_serial_sequence('{table}', 'number')"
-            query = f"SELECT setval({sequence}, max(number)) FROM {table} HAVING max(number) > 0"
-            self._connection.execute(query)
-
-    def _types(self, table: Table) -> list[int]:
-        cursor = self._connection.execute(f"SELECT {table.listed} FROM {_stored(table)} LIMIT 0")
-        return [one.type_code for one in cursor.description or ()]
-
-
-def _stored(table: Table) -> str:
-    """Return what holds the rows of a table in Postgres; `ops` is a view there."""
-    return f"{table.part}.stored_ops" if table.name == _OPS else str(table)
-
-
-def _for_database(table: Table, row: Row) -> Row:
-    """Return a row of a file as it stands in Postgres, where touched blocks are a text."""
-    row = _with(STORED_NUL, "\0", row)
-    is_number = table.name == _OPS and isinstance(row[-2], int)
-    return (*row[:-2], str(row[-2]), row[-1]) if is_number else row
-
-
-def _from_database(table: Table, row: Row) -> Row:
-    """Return a row of Postgres as it stands in a file."""
-    row = _with("\0", STORED_NUL, row)
-    is_number = table.name == _OPS and row[-2].isdecimal()
-    return (*row[:-2], int(row[-2]), row[-1]) if is_number else row
+        """Write rows into a table that has none of them."""
+        values = ", ".join(
+            f"iif(?{at} GLOB '*[^0-9]*' OR ?{at} = '', ?{at}, CAST(?{at} AS INTEGER))"
+            if column == "blocks"
+            else f"?{at}"
+            for at, column in enumerate(table.columns, 1)
+        )
+        sql = f"INSERT INTO {table.name} ({table.listed}) VALUES ({values})"
+        self._connection.executemany(sql, (_with("\0", STORED_NUL, row) for row in rows))
 
 
 def _with(character: str, other: str, row: Row) -> Row:
@@ -205,64 +133,66 @@ def _with(character: str, other: str, row: Row) -> Row:
     return row
 
 
-def copy_rows(source: Store, target: Store, parts: Iterable[str], told: Progress) -> int:
-    """Copy every table of some parts, and compare what is there then; the number of rows.
+class DatabaseTables:
+    """The same tables of a database of Postgres, in a transaction of the connection."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        where = " WHERE key <> 'cluster_secret'" if table.name == "journal.kernel" else ""
+        with self._connection.cursor("rows") as cursor:
+            cursor.itersize = 1_000
+            query = f"SELECT {table.listed} FROM {table.stored}{where}"
+            yield from cursor.execute(query, binary=True)
+
+    def add(self, table: Table, rows: Iterable[Row]) -> None:
+        """Write rows into an empty table; numbers that are drawn later follow theirs."""
+        query = f"COPY {table.stored} ({table.listed}) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+            for row in rows:
+                copy.write_row(row)
+        if table.columns[0] == "number":
+            drawn = f"pg_get_serial_sequence('{table.name}', 'number')"
+            if table.name == "journal.contexts":
+                drawn = "'journal.context_numbers'"
+            query = f"SELECT setval({drawn}, max(number)) FROM {table.name} HAVING max(number) > 0"
+            self._connection.execute(query)
+
+
+def copy_rows(
+    source: FileTables | DatabaseTables, target: FileTables | DatabaseTables, told: Progress
+) -> int:
+    """Copy every table, and compare what is there then; the number of rows.
 
     Raises:
         AntiphonError: storage_failed if something has not arrived as it was.
     """
     copied = 0
-    for table in (table for part in parts for table in tables(part)):
-        sent = _Sums(table)
-        rows = (target.fitted(table, row) for row in source.rows(table))
-        target.add(table, _watched(rows, table, sent, told))
-        found = _Sums(table)
-        for row in target.rows(table):
-            found.add(row)
-        if (different := sent.difference(found)) is not None:
+    for table in tables():
+        sent, found = Counter[str](), Counter[str]()
+        target.add(table, _counted(source.rows(table), table, sent, told))
+        for _ in _counted(target.rows(table), table, found, told):
+            copied += 1
+        if different := [one for one in sent | found if sent[one] != found[one]]:
             raise AntiphonError(
                 ErrorCode.STORAGE_FAILED,
-                f"{table} has not arrived as it was: {different}. Nothing was kept of the copy;"
-                " `antiphon doctor` says whether the source is sound.",
+                f"{table.name} has not arrived as it was: {different[0]} hold something else, or"
+                " there are more or fewer of them. Nothing was kept of the copy; `antiphon doctor`"
+                " says whether the source is sound.",
             )
-        copied += sent.count
     return copied
 
 
-def _watched(rows: Iterable[Row], table: Table, sums: _Sums, told: Progress) -> Iterator[Row]:
-    for row in rows:
-        sums.add(row)
-        if sums.count % _TOLD == 0:
-            told(str(table), sums.count)
+def _counted(
+    rows: Iterable[Row], table: Table, sums: Counter[str], told: Progress
+) -> Iterator[Row]:
+    """Pass rows on, and add up their digests, those of transactions for each context."""
+    number = 0
+    for number, row in enumerate(rows, 1):
+        of = f" of context {row[0] >> SEQ_BITS}" if table.name == "journal.ops" else ""
+        sums[f"rows{of}"] += int.from_bytes(hashlib.sha256(repr(row).encode()).digest())
+        if number % _TOLD == 0:
+            told(table.name, number)
         yield row
-    told(str(table), sums.count)
-
-
-class _Sums:
-    """How many rows a table has, and a sum of their digests, of transactions for each context."""
-
-    def __init__(self, table: Table) -> None:
-        self.count = 0
-        self._is_of_contexts = str(table) == f"{JOURNAL}.ops"
-        self._digests: Counter[int] = Counter()
-
-    def add(self, row: Row) -> None:
-        self.count += 1
-        digest = hashlib.sha256(repr(row).encode()).digest()
-        context = row[0] >> SEQ_BITS if self._is_of_contexts else 0
-        self._digests[context] += int.from_bytes(digest)
-
-    def difference(self, found: _Sums) -> str | None:
-        """Return what another one has instead; None if both are of the same rows."""
-        if self.count != found.count:
-            return f"{self.count} rows were sent, {found.count} are there"
-        for context in self._digests.keys() | found._digests.keys():
-            if self._digests[context] != found._digests[context]:
-                where = f" of context {context}" if self._is_of_contexts else ""
-                return f"rows{where} hold something else"
-        return None
-
-
-def _make_tables(database: sqlite3.Connection, schema: Schema) -> None:
-    for number, sql in schema.steps(0):
-        database.executescript(f"{sql} PRAGMA user_version = {number};")
+    told(table.name, number)

@@ -13,16 +13,16 @@ import psycopg
 import pytest
 
 from antiphon_kernel.maintenance.move import (
-    back_up_database,
     copy_database,
     move_from_database,
     move_to_database,
-    note_database,
+    notes_of,
     restore_into_database,
 )
-from antiphon_kernel.maintenance.run_checks import Report, run_checks
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA
-from antiphon_kernel.storage.store_copy import PARTS, tables
+from antiphon_kernel.storage.store_copy import tables
 from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -34,8 +34,7 @@ NEWEST = JOURNAL_SCHEMA.newest
 
 def rows_of(store: str) -> dict[str, int]:
     """Return how many rows each table of a database has."""
-    every = [table for part in PARTS for table in tables(part)]
-    sql = " UNION ALL ".join(f"SELECT '{one}', count(*) FROM {one}" for one in every)
+    sql = " UNION ALL ".join(f"SELECT '{one.name}', count(*) FROM {one.name}" for one in tables())
     with psycopg.connect(store) as connection:
         return dict(connection.execute(sql).fetchall())
 
@@ -78,7 +77,7 @@ async def test_move_into_a_database_in_use_or_not_empty_is_refused(
 ) -> None:
     await move_to_database(sound, store, silent)
     before = rows_of(store)
-    there = "not empty: there are rows in journal.kernel, journal.principals"
+    there = r"not empty: there are rows in .*journal\.kernel, journal\.principals"
     with pytest.raises(AntiphonError, match=there):
         await move_to_database(sound, store, silent)
     lease = (
@@ -154,15 +153,11 @@ async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_
 
         writer = asyncio.create_task(write())
         await written.wait()
-        assert (
-            await asyncio.to_thread(back_up_database, store, backup, silent)
-            == backup.stat().st_size
-        )
+        await asyncio.to_thread(copy_database, store, tmp_path, silent)
         assert not writer.done()
         writer.cancel()
         await asyncio.wait([writer])
-    with raises(ErrorCode.INVALID_PARAMS):
-        back_up_database(store, backup, silent)
+    back_up(tmp_path / JOURNAL_FILE, backup)
     with sqlite3.connect(backup) as database:
         keys = {row[0] for row in database.execute("SELECT key FROM kernel")}
     database.close()
@@ -192,9 +187,7 @@ async def test_copy_of_tables_that_this_version_may_not_use_is_refused(
 
 async def test_doctor_names_what_only_a_database_has(sound: Path, store: str) -> None:
     await move_to_database(sound, store, silent)
-    report = Report()
-    note_database(store, report)
-    assert (report.clean, report.notes) == (True, [])
+    assert notes_of(store) == []
     with psycopg.connect(store) as connection:
         connection.execute(
             "DROP EXTENSION pg_trgm CASCADE;"
@@ -203,9 +196,7 @@ async def test_doctor_names_what_only_a_database_has(sound: Path, store: str) ->
             "INSERT INTO journal.owners (context, kernel, epoch) VALUES (1, 77, 3), (2, 77, 1);"
             "UPDATE journal.schema SET version = 99"
         )
-    note_database(store, report)
-    assert report.clean
-    newer, missing, dead = report.notes
+    newer, missing, dead = notes_of(store)
     assert f"have version 99, of a newer antiphon, which lets this one ({NEWEST})" in newer
     assert "index of trigrams is missing" in missing
     assert "http://10.0.0.1:7410" in dead and "2026-01-01 00:00:00" in dead and " 2 trees" in dead

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.maintenance.move import copy_database, note_database
+from antiphon_kernel.maintenance.move import copy_database
 from antiphon_kernel.maintenance.run_checks import run_checks
 from tests.kernel.sharing_kernels import kernel_on, silent, texts, write
 from tests.postgres import PostgresServer, as_server, binaries
@@ -29,7 +29,6 @@ async def check(store: str, folder: Path, *words: str) -> None:
     copy.mkdir()
     copy_database(store, copy, silent)
     report = await run_checks(copy)
-    note_database(store, report)
     assert [str(one) for one in report.all()] == []
     async with kernel_on(store, folder / "shared") as (kernel, amy):
         assert await texts(kernel, "default") == [*words]
