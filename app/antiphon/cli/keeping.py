@@ -131,11 +131,7 @@ def restore(file: Path, data: Path | None, as_json: bool) -> None:
 @click.command()
 @click.option("--from", "source", metavar="URL", help="The database that is moved into a folder.")
 @click.option(
-    "--to",
-    "target",
-    metavar="URL|DIR",
-    required=True,
-    help="An empty database, or a new folder.",
+    "--to", "target", metavar="URL|DIR", required=True, help="An empty database, or a new folder."
 )
 @DATA
 @_json

@@ -213,16 +213,18 @@ def backup_command(file: Path, data: Path, store: str | None, as_json: bool) -> 
 @_json
 def restore_command(file: Path, data: Path, store: str | None, as_json: bool) -> None:
     """Make the backup FILE the journal of DATA, where the one before is kept, or of a database."""
+    from antiphon_kernel.maintenance.restore import restore
+
     with _failures(as_json):
         if store is None:
-            from antiphon_kernel.maintenance.restore import restore
-
             with hold_folder(data):
                 done = asyncio.run(restore(file, data, SystemClock()))
         else:
-            from antiphon_kernel.maintenance.move import restore_into_database
+            from antiphon_kernel.maintenance.move import move_to_database
 
-            done = asyncio.run(restore_into_database(file, store, SystemClock(), _progress()))
+            with tempfile.TemporaryDirectory(prefix="antiphon-restore-") as folder:
+                done = asyncio.run(restore(file, Path(folder), SystemClock()))
+                asyncio.run(move_to_database(Path(folder), store, _progress()))
         place = data if store is None else "the database"
         said = [f"{count_of(done.contexts, 'context')} restored into {place}."]
         if done.damaged:
@@ -264,8 +266,8 @@ def move_command(source: str | None, target: str, data: Path, as_json: bool) -> 
                 rows = move_from_database(source, folder, _progress())
             said = (
                 f"{rows} rows of the database are in {folder}, and were compared. Start a kernel"
-                f" there, without {STORE_VARIABLE}. The database is as it was: drop it when it is"
-                " not needed, so that nobody goes on writing there."
+                f" there, without {STORE_VARIABLE}. The database is as it was: drop it, so that"
+                " nobody goes on writing there."
             )
         _say(as_json, {"rows": rows}, said)
 

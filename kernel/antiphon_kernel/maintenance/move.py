@@ -16,7 +16,6 @@ from typing import Any
 
 import psycopg
 
-from antiphon_kernel.maintenance.restore import Restored, restore
 from antiphon_kernel.storage import JOURNAL_FILE, check_journal, install
 from antiphon_kernel.storage.postgres import place_of
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
@@ -29,7 +28,6 @@ from antiphon_kernel.storage.store_copy import (
     tables,
 )
 from antiphon_kernel.storage.stores import open_tables
-from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import join_names
 
@@ -37,10 +35,7 @@ _Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 async def move_to_database(data: Path, store: str, told: Progress) -> int:
-    """Copy everything in a data folder, which nobody may be using, into an empty database.
-
-    Returns:
-        the number of rows.
+    """Copy a data folder, which nobody may be using, into an empty database; the number of rows.
 
     Raises:
         AntiphonError: invalid_params if the database is not empty or kernels run on it;
@@ -56,9 +51,7 @@ async def move_to_database(data: Path, store: str, told: Progress) -> int:
 def _fill(data: Path, store: str, told: Progress) -> int:
     with _transaction(store) as connection, open_files(data) as source:
         _refuse_kernels(connection)
-        sql = " UNION ALL ".join(
-            f"(SELECT '{one.name}' FROM {one.name} LIMIT 1)" for one in tables()
-        )
+        sql = " UNION ALL ".join(f"(SELECT '{one}' FROM {one} LIMIT 1)" for one in tables())
         if filled := _values(connection, sql):
             raise invalid_params(
                 f"The database is not empty: there are rows in {join_names(filled)}. Name one that"
@@ -68,10 +61,7 @@ def _fill(data: Path, store: str, told: Progress) -> int:
 
 
 def move_from_database(store: str, data: Path, told: Progress) -> int:
-    """Copy everything in a database, which no kernel may be using, into a data folder without any.
-
-    Returns:
-        the number of rows.
+    """Copy a database, which no kernel may be using, into a new data folder; the number of rows.
 
     Raises:
         AntiphonError: invalid_params if there is something already, or kernels run on the
@@ -103,26 +93,14 @@ def copy_database(store: str, folder: Path, told: Progress, *, alone: bool = Fal
             _refuse_kernels(connection)
         for part, schema in POSTGRES_SCHEMAS.items():
             version, usable_from = _versions(connection, part)
-            if version < schema.newest or usable_from > schema.newest:
+            if not usable_from <= schema.newest <= version:
                 raise AntiphonError(
                     ErrorCode.STORAGE_FAILED,
-                    f"The tables of {part} in the database have version {version} and can be used"
-                    f" from {usable_from} on, this antiphon knows {schema.newest}: use the one that"
-                    " its kernels are of.",
+                    f"The tables of {part} have version {version} and can be used from"
+                    f" {usable_from} on, this antiphon knows {schema.newest}: use the one of the"
+                    " kernels there.",
                 )
         return copy_rows(DatabaseTables(connection), target, told)
-
-
-async def restore_into_database(backup: Path, store: str, clock: Clock, told: Progress) -> Restored:
-    """Put a backup into an empty database, every context with a new epoch.
-
-    Raises:
-        AntiphonError: invalid_params, storage_failed; the database is empty then.
-    """
-    with tempfile.TemporaryDirectory(prefix="antiphon-restore-") as folder:
-        restored = await restore(backup, Path(folder), clock)
-        await move_to_database(Path(folder), store, told)
-        return restored
 
 
 def _refuse_kernels(connection: _Connection) -> None:
@@ -183,7 +161,7 @@ def _transaction(store: str) -> Iterator[_Connection]:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.execute("SET LOCAL lock_timeout = '10s'")
             yield connection
-    except (psycopg.Error, sqlite3.Error) as error:
+    except (psycopg.Error, sqlite3.Error, UnicodeError) as error:
         is_empty = isinstance(error, psycopg.errors.UndefinedTable)
         why = "there is nothing of antiphon in it" if is_empty else str(error).strip()
         raise AntiphonError(

@@ -13,7 +13,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -31,36 +30,15 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 Row = tuple[Any, ...]
 
 Progress = Callable[[str, int], None]
-"""Is told a table and how many of its rows have been copied."""
+"""Is told a table and how many of its rows have been copied, or compared afterwards."""
 
 FILES: Final = {AUTH_FILE: AUTH_SCHEMA, JOURNAL_FILE: JOURNAL_SCHEMA}
 
-_TOLD: Final = 10_000
-"""Rows between two reports of progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of the files, with the columns that hold something of their own."""
-
-    name: str
-    """With its schema's."""
-    columns: tuple[str, ...]
-
-    @property
-    def listed(self) -> str:
-        return ", ".join(f'"{one}"' for one in self.columns)
-
-    @property
-    def stored(self) -> str:
-        """Name of the table in Postgres that holds the rows; `ops` is a view there."""
-        return "journal.stored_ops" if self.name == "journal.ops" else self.name
-
 
 @cache
-def tables() -> list[Table]:
-    """Return the tables of both files."""
-    made = []
+def tables() -> dict[str, list[str]]:
+    """Return the columns of each table of the files that hold something of their own."""
+    found = {}
     for schema in FILES.values():
         with closing(sqlite3.connect(":memory:")) as database:
             _make_tables(database, schema)
@@ -69,10 +47,10 @@ def tables() -> list[Table]:
                 " AND type IN ('table', 'virtual') AND name NOT LIKE 'sqlite_%'"
             )
             for name, kind in database.execute(sql).fetchall():
-                columns = [one[1] for one in database.execute(f"PRAGMA table_info({name})")]
+                columns = [f'"{one[1]}"' for one in database.execute(f"PRAGMA table_info({name})")]
                 numbered = ["rowid"] if kind == "virtual" else []
-                made.append(Table(f"{schema.name}.{name}", (*numbered, *columns)))
-    return made
+                found[f"{schema.name}.{name}"] = numbered + columns
+    return found
 
 
 @contextmanager
@@ -90,6 +68,7 @@ def open_files(folder: Path, *, made: bool = False) -> Iterator[FileTables]:
                     _make_tables(database, schema)
             connection.execute(f"ATTACH ? AS {schema.name}", (str(folder / name),))
         connection.execute("BEGIN")
+        connection.text_factory = lambda text: text.decode().replace("\0", STORED_NUL)
         yield FileTables(connection)
         connection.execute("COMMIT")
 
@@ -105,32 +84,27 @@ class FileTables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def rows(self, table: Table) -> Iterator[Row]:
+    def rows(self, table: str) -> Iterator[Row]:
         """Return every row of a table, in any order."""
-        columns = table.listed.replace('"blocks"', "CAST(blocks AS TEXT)")
-        for row in self._connection.execute(f"SELECT {columns} FROM {table.name}"):
-            yield _with(STORED_NUL, "\0", row)
+        columns = ", ".join(tables()[table]).replace('"blocks"', "CAST(blocks AS TEXT)")
+        return self._connection.execute(f"SELECT {columns} FROM {table}")
 
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
+    def add(self, table: str, rows: Iterable[Row]) -> None:
         """Write rows into a table that has none of them."""
+        columns = tables()[table]
         values = ", ".join(
             f"iif(?{at} GLOB '*[^0-9]*' OR ?{at} = '', ?{at}, CAST(?{at} AS INTEGER))"
-            if column == "blocks"
+            if column == '"blocks"'
             else f"?{at}"
-            for at, column in enumerate(table.columns, 1)
+            for at, column in enumerate(columns, 1)
         )
-        sql = f"INSERT INTO {table.name} ({table.listed}) VALUES ({values})"
-        self._connection.executemany(sql, (_with("\0", STORED_NUL, row) for row in rows))
-
-
-def _with(character: str, other: str, row: Row) -> Row:
-    """Return a row with a character in the place of another one in its texts."""
-    for value in row:  # nearly no row has one, and there are many rows
-        if isinstance(value, str) and other in value:
-            return tuple(
-                one.replace(other, character) if isinstance(one, str) else one for one in row
-            )
-    return row
+        self._connection.executemany(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})",
+            (
+                [one.replace(STORED_NUL, "\0") if isinstance(one, str) else one for one in row]
+                for row in rows
+            ),
+        )
 
 
 class DatabaseTables:
@@ -139,24 +113,26 @@ class DatabaseTables:
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
 
-    def rows(self, table: Table) -> Iterator[Row]:
-        where = " WHERE key <> 'cluster_secret'" if table.name == "journal.kernel" else ""
+    def rows(self, table: str) -> Iterator[Row]:
+        where = " WHERE key <> 'cluster_secret'" if table == "journal.kernel" else ""
         with self._connection.cursor("rows") as cursor:
             cursor.itersize = 1_000
-            query = f"SELECT {table.listed} FROM {table.stored}{where}"
+            query = f"SELECT {', '.join(tables()[table])} FROM {table}{where}"
             yield from cursor.execute(query, binary=True)
 
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
+    def add(self, table: str, rows: Iterable[Row]) -> None:
         """Write rows into an empty table; numbers that are drawn later follow theirs."""
-        query = f"COPY {table.stored} ({table.listed}) FROM STDIN"
+        columns = tables()[table]
+        stored = "journal.stored_ops" if table == "journal.ops" else table  # `ops` is a view
+        query = f"COPY {stored} ({', '.join(columns)}) FROM STDIN"
         with self._connection.cursor() as cursor, cursor.copy(query) as copy:
             for row in rows:
                 copy.write_row(row)
-        if table.columns[0] == "number":
-            drawn = f"pg_get_serial_sequence('{table.name}', 'number')"
-            if table.name == "journal.contexts":
+        if columns[0] == '"number"':
+            drawn = f"pg_get_serial_sequence('{table}', 'number')"
+            if table == "journal.contexts":
                 drawn = "'journal.context_numbers'"
-            query = f"SELECT setval({drawn}, max(number)) FROM {table.name} HAVING max(number) > 0"
+            query = f"SELECT setval({drawn}, max(number)) FROM {table} HAVING max(number) > 0"
             self._connection.execute(query)
 
 
@@ -177,22 +153,17 @@ def copy_rows(
         if different := [one for one in sent | found if sent[one] != found[one]]:
             raise AntiphonError(
                 ErrorCode.STORAGE_FAILED,
-                f"{table.name} has not arrived as it was: {different[0]} hold something else, or"
-                " there are more or fewer of them. Nothing was kept of the copy; `antiphon doctor`"
-                " says whether the source is sound.",
+                f"{table} has not arrived as it was: {different[0]} hold something else, or some"
+                " are missing. Nothing was kept of the copy; `antiphon doctor` says whether the"
+                " source is sound.",
             )
     return copied
 
 
-def _counted(
-    rows: Iterable[Row], table: Table, sums: Counter[str], told: Progress
-) -> Iterator[Row]:
+def _counted(rows: Iterable[Row], table: str, sums: Counter[str], told: Progress) -> Iterator[Row]:
     """Pass rows on, and add up their digests, those of transactions for each context."""
-    number = 0
     for number, row in enumerate(rows, 1):
-        of = f" of context {row[0] >> SEQ_BITS}" if table.name == "journal.ops" else ""
+        of = f" of context {row[0] >> SEQ_BITS}" if table == "journal.ops" else ""
         sums[f"rows{of}"] += int.from_bytes(hashlib.sha256(repr(row).encode()).digest())
-        if number % _TOLD == 0:
-            told(table.name, number)
+        told(table, number)
         yield row
-    told(table.name, number)

@@ -17,8 +17,8 @@ from antiphon_kernel.maintenance.move import (
     move_from_database,
     move_to_database,
     notes_of,
-    restore_into_database,
 )
+from antiphon_kernel.maintenance.restore import restore
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA
@@ -34,7 +34,7 @@ NEWEST = JOURNAL_SCHEMA.newest
 
 def rows_of(store: str) -> dict[str, int]:
     """Return how many rows each table of a database has."""
-    sql = " UNION ALL ".join(f"SELECT '{one.name}', count(*) FROM {one.name}" for one in tables())
+    sql = " UNION ALL ".join(f"SELECT '{one}', count(*) FROM {one}" for one in tables())
     with psycopg.connect(store) as connection:
         return dict(connection.execute(sql).fetchall())
 
@@ -114,6 +114,16 @@ async def test_rows_that_do_not_arrive_as_they_were_are_refused(sound: Path, sto
     assert set(rows_of(store).values()) == {0}
 
 
+async def test_text_that_is_not_utf8_is_refused(sound: Path, store: str) -> None:
+    with sqlite3.connect(sound / JOURNAL_FILE) as database:
+        database.execute("UPDATE contexts SET label = CAST(x'ff' AS TEXT) WHERE number = 1")
+    database.close()
+    with raises(ErrorCode.STORAGE_FAILED) as caught:
+        await move_to_database(sound, store, silent)
+    assert "can't decode byte" in caught.value.message
+    assert set(rows_of(store).values()) == {0}
+
+
 async def test_numbers_go_on_after_those_that_were_moved(
     sound: Path, store: str, tmp_path: Path
 ) -> None:
@@ -165,8 +175,11 @@ async def test_backup_of_a_database_that_is_written_to_is_one_moment_and_has_no_
 
     with psycopg.connect(store, autocommit=True) as connection:
         connection.execute("DROP SCHEMA journal, auth CASCADE")
-    done = await restore_into_database(backup, store, SystemClock(), silent)
+    folder = tmp_path / "restored"
+    folder.mkdir()
+    done = await restore(backup, folder, SystemClock())
     assert (done.contexts, done.damaged) == (5, ())
+    await move_to_database(folder, store, silent)
     async with kernel_on(store, tmp_path / "shared") as (kernel, _):
         document = (await kernel.context()).document
         first, second = (len(document.text(block)) for block in blocks)
