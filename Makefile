@@ -72,7 +72,7 @@ test-kernel test-app test-e2e: test-%: $(READY)
 	@$(PYTEST) -q -n auto tests/$*
 
 test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
-	@$(PYTEST) -q -n auto --store postgres tests/kernel/kernel tests/kernel/access
+	@$(PYTEST) -q -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
 test-failed: $(READY) ## the tests that failed last, one after the other
 	@$(PYTEST) -q --last-failed --last-failed-no-failures none

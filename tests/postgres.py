@@ -87,6 +87,11 @@ class PostgresServer:
             stderr=subprocess.DEVNULL,
         )
 
+    @property
+    def pid(self) -> int:
+        """The process that has started all the others of the server."""
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
     def url(self, database: str) -> str:
         """The URL of a database, over TCP."""
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"

@@ -1,4 +1,4 @@
-"""A journal in SQLite and in Postgres: commits, and a long context that is opened.
+"""A journal in SQLite and in Postgres: commits, a long context that is opened, and kernels.
 
     antiphon bench store [--json] [--quick] [--rows NUMBER]
 
@@ -28,6 +28,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import JOURNAL_FILE, BlockRow, ContextRow, Journal
 from tests.bench.figures import Figure, arguments, figure, print_figures
 from tests.bench.filled import filled
+from tests.bench.store_kernels import measure_kernels
 from tests.kernel.served import CuttableProxy
 from tests.kernel.storage.commits import AMY, UNDO, commit, found
 from tests.kernel.storage.many_rows import dear_scans, fill, log_plans, use_everything
@@ -225,6 +226,7 @@ def measure(*, quick: bool, rows: int) -> Iterator[Figure]:
         yield figure(f"a query, {FAR}", "ms", away, baseline=near, against=POSTGRES)
         yield from measure_commits(Path(folder), server, runs)
         yield from asyncio.run(open_everywhere(Path(folder), server, runs))
+        yield from asyncio.run(measure_kernels(Path(folder), server, 3.0 * runs))
 
 
 def main() -> None:

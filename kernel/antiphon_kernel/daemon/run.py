@@ -48,10 +48,13 @@ from antiphon_kernel.tools.drift import resume_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE, STORE_VARIABLE
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import as_name
 
 PORT_FILE: Final = "kernel.port"
+
+STORE_FILE: Final = "kernel.store"
+"""Names the database of a folder whose documents are in one."""
 
 
 def write_address(data: Path, address: KernelAddress) -> None:
@@ -150,11 +153,32 @@ def run_kernel(
         log_to(settings.data / LOG_FILE, echo=echo)
         if warning is not None:
             _log.warning("%s", warning)
+        _check_store(settings)
         if settings.demo:
             make_demo_project(settings.data)
         # Before anything is started that would get the keys with its environment.
         models = _load_models(settings)
         run(_run(settings, models, ready, SystemClock()))
+
+
+def _check_store(settings: DaemonSettings) -> None:
+    """See that a folder whose documents are in a database gets no others beside them.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    named = settings.data / STORE_FILE
+    if settings.store is not None:
+        from antiphon_kernel.storage.postgres import place_of
+
+        write_private(named, f"{place_of(settings.store)}\n")
+    elif named.exists():
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The documents of {settings.data} are in the database"
+            f" {named.read_text('utf-8').strip()}: set {STORE_VARIABLE} to its URL. Remove {named}"
+            " to begin with other documents here.",
+        )
 
 
 def _load_models(settings: DaemonSettings) -> Models:

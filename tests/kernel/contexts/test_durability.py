@@ -145,6 +145,7 @@ async def test_closed_kernel_takes_no_calls(kernel: Kernel, call: Caller) -> Non
         await call("block.list")
 
 
+@pytest.mark.sqlite
 async def test_call_under_way_at_close_is_not_acknowledged(
     kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:

@@ -31,6 +31,7 @@ from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_k
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.daemon.run import owner_name
 from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.storage import JOURNAL_FILE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.fork_server import run_process, start_process
@@ -72,6 +73,19 @@ def test_kernel_process_stores_its_address_and_removes_it_on_a_signal(
         assert process.wait(PATIENCE) == 0
         assert not (data / ADDRESS_FILE).exists()
         assert list(running_kernels()) == []
+
+
+def test_kernel_process_starts_without_its_database_in_no_folder_of_one(
+    tmp_path: Path, store: str
+) -> None:
+    data = tmp_path / "data"
+    with kernel(data, tmp_path, "--store", store) as process:
+        assert first_line(process).pid == process.pid
+    with kernel(data, tmp_path) as process:
+        assert process.wait(PATIENCE) == 1
+        assert process.stderr is not None
+        assert "set ANTIPHON_STORE to its URL" in process.stderr.read()
+    assert not (data / JOURNAL_FILE).exists()
 
 
 def test_kernel_processes_started_at_once_leave_one_serving_and_named(tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ async def test_what_was_hidden_beside_a_message_does_not_go_with_it(
     assert len(pushed["blocks"]) == 1
 
 
+@pytest.mark.sqlite
 async def test_header_of_the_largest_size_and_the_longest_chain_arrive_sound(
     open_kernel: OpenKernel, data: Any
 ) -> None:

@@ -28,6 +28,7 @@ async def notes(call: Caller) -> Context:
     return await call.context("notes")
 
 
+@pytest.mark.sqlite
 async def test_texts_of_every_kind_arrive_as_they_are(
     kernel: Kernel, call: Caller, make: Make, notes: Context, data: Any
 ) -> None:
@@ -64,6 +65,7 @@ async def test_a_thousand_blocks_drift_and_not_one_more(
     assert all(one.excluded for one in notes.document.headers(notes.document.block_ids()))
 
 
+@pytest.mark.sqlite
 async def test_contents_with_a_schema_arrive_whole_and_apart(
     kernel: Kernel, call: Caller, make: Make, notes: Context, data: Any
 ) -> None:

@@ -76,6 +76,7 @@ async def test_pushed_blocks_keep_kind_parent_and_authors(
     assert {one.username for one in notes.document.members()} >= {"bo", "model-writer"}
 
 
+@pytest.mark.sqlite
 async def test_drift_is_undone_and_redone_as_one_also_after_a_restart(
     kernel: Kernel, call: Caller, make: Make, notes: Context, open_kernel: OpenKernel, data: Path
 ) -> None:

@@ -70,6 +70,7 @@ LOSSES: Final[dict[str, tuple[Callable[[World], Awaitable[None]], str]]] = {
 }
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_drift_that_may_not_arrive_any_more_is_refused(
     kernel: Kernel, clock: ManualClock, open_kernel: OpenKernel, data: Path, loss: str
@@ -112,6 +113,7 @@ DAMAGE: Final = (
 REPAIR: Final = "UPDATE ops SET changes = substr(changes, 2) WHERE context = ? AND seq = 1"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("damaged", ["source", "target"])
 async def test_drift_of_a_damaged_context_waits_until_it_is_mended(
     kernel: Kernel, clock: ManualClock, open_kernel: OpenKernel, data: Path, damaged: str
@@ -138,6 +140,7 @@ async def test_drift_of_a_damaged_context_waits_until_it_is_mended(
     assert [text for _, _, text in content(await kernel.context("notes"))] == ["", TEXT]
 
 
+@pytest.mark.sqlite
 async def test_drift_that_cannot_be_read_does_not_keep_the_others(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
 ) -> None:
@@ -159,6 +162,7 @@ async def test_drift_that_cannot_be_read_does_not_keep_the_others(
     assert (await listed(kernel, drifts[0]))["state"] == "cancelled"
 
 
+@pytest.mark.sqlite
 async def test_push_to_a_damaged_context_is_refused_before_it_is_staged(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
 ) -> None:
@@ -229,6 +233,7 @@ async def test_only_who_asked_and_owners_cancel(
     assert content(await kernel.context("notes")) == []
 
 
+@pytest.mark.sqlite
 async def test_call_that_is_broken_off_anywhere_brings_all_or_nothing(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path
 ) -> None:
@@ -264,6 +269,7 @@ FAULTS: Final = (
 )
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda one: f"{one.step}, {one.after}")
 async def test_drift_arrives_once_although_the_disk_says_that_it_failed(
     kernel: Kernel, call: Caller, make: Make, open_kernel: OpenKernel, data: Path, fault: Fault

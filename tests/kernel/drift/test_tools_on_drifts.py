@@ -116,6 +116,7 @@ class Steps:
         return self.rng.choice(every)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_tools_leave_contexts_sound_into_which_something_has_drifted(
     kernel: Kernel,
