@@ -282,18 +282,19 @@ def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
 
     with _failures(as_json), _in_files(data, store) as folder:
         report = asyncio.run(run_checks(folder))
+        notes = list[str]()
         if store is not None:
             from antiphon_kernel.maintenance.move import notes_of
 
-            report.notes += notes_of(store)
+            notes = notes_of(store)
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
         found = count_of(len(lines), "finding") if lines else "all is well"
         size = f"{count_of(contexts, 'context')}, {count_of(transactions, 'transaction')}"
-        lines += map(sanitize, report.notes)
+        lines += map(sanitize, notes)
         lines.append(f"{size}: {found}.")
-        _say(as_json, report.as_json(), "\n".join(lines))
+        _say(as_json, {**report.as_json(), "notes": notes}, "\n".join(lines))
         if not report.clean:
             sys.exit(ExitCode.FAILED)
 

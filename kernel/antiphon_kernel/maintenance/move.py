@@ -18,7 +18,7 @@ import psycopg
 
 from antiphon_kernel.storage import JOURNAL_FILE, check_journal, install
 from antiphon_kernel.storage.postgres import place_of
-from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
+from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS, PostgresSchema
 from antiphon_kernel.storage.store_copy import (
     FILES,
     DatabaseTables,
@@ -54,8 +54,8 @@ def _fill(data: Path, store: str, told: Progress) -> int:
         sql = " UNION ALL ".join(f"(SELECT '{one}' FROM {one} LIMIT 1)" for one in tables())
         if filled := _values(connection, sql):
             raise invalid_params(
-                f"The database is not empty: there are rows in {join_names(filled)}. Name one that"
-                " has never been used, or make a new one with `createdb`."
+                f"The database is not empty: there are rows in {join_names(filled)}. Make a new one"
+                " with `createdb`."
             )
         return copy_rows(source, DatabaseTables(connection), told)
 
@@ -91,12 +91,11 @@ def copy_database(store: str, folder: Path, told: Progress, *, alone: bool = Fal
     with _transaction(store) as connection, open_files(folder, made=True) as target:
         if alone:
             _refuse_kernels(connection)
-        for part, schema in POSTGRES_SCHEMAS.items():
-            version, usable_from = _versions(connection, part)
+        for schema, version, usable_from in _versions(connection):
             if not usable_from <= schema.newest <= version:
                 raise AntiphonError(
                     ErrorCode.STORAGE_FAILED,
-                    f"The tables of {part} have version {version} and can be used from"
+                    f"The tables of {schema.name} have version {version} and can be used from"
                     f" {usable_from} on, this antiphon knows {schema.newest}: use the one of the"
                     " kernels there.",
                 )
@@ -118,11 +117,11 @@ def notes_of(store: str) -> list[str]:
     """Return what only a database has: newer tables, a missing index, kernels that have died."""
     notes = []
     with _transaction(store) as connection:
-        for part, schema in POSTGRES_SCHEMAS.items():
-            if (version := _versions(connection, part)[0]) > schema.newest:
+        for schema, version, _ in _versions(connection):
+            if version > schema.newest:
                 notes.append(
-                    f"The tables of {part} have version {version}, of a newer antiphon, which lets"
-                    f" this one ({schema.newest}) use them."
+                    f"The tables of {schema.name} have version {version}, of a newer antiphon,"
+                    f" which lets this one ({schema.newest}) use them."
                 )
         sql = (
             "SELECT 'The index of trigrams is missing, so that searching looks through every text."
@@ -137,10 +136,11 @@ def notes_of(store: str) -> list[str]:
         return notes + _values(connection, sql)
 
 
-def _versions(connection: _Connection, part: str) -> tuple[int, int]:
-    """Return the version of tables, and the oldest version whose antiphon may use them."""
-    row = connection.execute(f"SELECT version, usable_from FROM {part}.schema").fetchone()
-    return row or (0, 0)
+def _versions(connection: _Connection) -> Iterator[tuple[PostgresSchema, int, int]]:
+    """Return each schema, the version of its tables, and the oldest one that may use them."""
+    for name, schema in POSTGRES_SCHEMAS.items():
+        row = connection.execute(f"SELECT version, usable_from FROM {name}.schema").fetchone()
+        yield schema, *(row or (0, 0))
 
 
 def _values(connection: _Connection, sql: str) -> list[str]:

@@ -140,8 +140,6 @@ class Report:
     contexts: list[ContextReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     """About the file as a whole."""
-    notes: list[str] = field(default_factory=list)
-    """Facts that are no findings, and worth a word."""
 
     def find(self, check: Check, message: str) -> None:
         """Take note of something about the file as a whole that does not hold."""
@@ -171,7 +169,6 @@ class Report:
                 for one in self.contexts
             ],
             "findings": [finding.as_json() for finding in self.all()],
-            "notes": self.notes,
         }
 
 

@@ -55,11 +55,7 @@ def tables() -> dict[str, list[str]]:
 
 @contextmanager
 def open_files(folder: Path, *, made: bool = False) -> Iterator[FileTables]:
-    """Open the files of a data folder, or make them; without an error, what is written is kept.
-
-    Raises:
-        sqlite3.Error: if one cannot be opened.
-    """
+    """Open the files of a data folder, or make them; without an error, what is written is kept."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for name, schema in FILES.items():
             if made:
