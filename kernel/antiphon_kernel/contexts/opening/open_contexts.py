@@ -265,10 +265,14 @@ class OpenContexts:
                 await self._give_up(root)
 
     async def _store_all(self, context: Context) -> None:
-        """Bring in what has been accepted, and write what opening the context again needs."""
+        """Bring in what has been accepted; of a context that nobody uses also write the last page.
+
+        One that is used is opened again at once: its clients wait for that.
+        """
         await context.in_flight.finish()
         context.appends.flush_all()
-        if (snapshots := self._snapshots.get(context.id)) is not None:
+        snapshots = self._snapshots.get(context.id)
+        if snapshots is not None and not context.users.count:
             await snapshots.write_last()
 
     async def _give_up(self, root: int) -> None:
