@@ -128,3 +128,12 @@ async def test_snapshot_of_a_former_owner_is_not_written(open_node: OpenNode) ->
 
     with raises(ErrorCode.NOT_OWNER):
         await former.kernel.journal.pages.write(context.row, page)
+
+
+async def test_kernel_that_ends_without_its_database_shows_no_error(open_node: OpenNode) -> None:
+    node = await open_node()
+    await node.kernel.context()
+
+    await node.link.close()
+
+    await node.kernel.close()
