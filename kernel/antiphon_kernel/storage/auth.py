@@ -271,8 +271,10 @@ class AuthStore:
         """
         endings: list[Ending] = []
         if since is not None:
-            for *about, role in await self.database.select(_ENDINGS, (since, self._name)):
-                endings.append(Ending(*about, AccessRole(role) if role is not None else None))
+            for row in await self.database.select(_ENDINGS, (since, self._name)):
+                code, reason, principal, credential, role = row
+                ended = AccessRole(role) if role is not None else None
+                endings.append(Ending(code, reason, principal, credential, ended))
         read = self.records
         return StoredAccess(await read(User), await read(Credential), await read(Client), endings)
 
