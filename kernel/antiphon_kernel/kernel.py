@@ -13,6 +13,7 @@ from typing import Any
 from antiphon_kernel.access import (
     VIA_TURN,
     AccessControl,
+    CommitFence,
     Invitations,
     KeyRequests,
     Members,
@@ -23,7 +24,7 @@ from antiphon_kernel.access import (
     check_project_files,
     check_tool,
 )
-from antiphon_kernel.cluster import Cluster, CommitFence, NewsKind
+from antiphon_kernel.cluster import Cluster, NewsKind
 from antiphon_kernel.contexts import BlockOwners, Context, PresenceRecorder, UseScope
 from antiphon_kernel.contexts.lineage import Drifts
 from antiphon_kernel.contexts.opening import (
@@ -197,15 +198,16 @@ class Kernel:
     def _join(self, cluster: Cluster) -> None:
         ownership, news = cluster.ownership, cluster.news
         ownership.read_again = self._read_again
-        self.journal.fence = CommitFence(ownership, self.contexts.root, self.contexts.guard)
+        guard, members = self.contexts.guard, self.members
+        self.journal.fence = CommitFence(ownership, self.contexts.root, guard, members)
         self.members.auth.changed.listen(partial(news.announce, NewsKind.MEMBERS))
-        news.follow(news.members_changed, self._read_access)
+        news.follow(NewsKind.MEMBERS, self._read_access)
         self.contexts.is_shared = True
         self.contexts.stated.listen(self._announce_contexts)
         self.drifts.known.listen(partial(news.announce, NewsKind.CONTEXTS))
         self.search.missed.listen(partial(news.announce, NewsKind.SEARCH))
-        news.follow(news.contexts_changed, self._read_again)
-        news.follow(news.search_wanted, self.search.index_own)
+        news.follow(NewsKind.CONTEXTS, self._read_again)
+        news.follow(NewsKind.SEARCH, self.search.index_own)
         self.takeover = Takeover(
             ownership, self.contexts, self.open_contexts, self.limits.takeover_look_seconds
         )
@@ -219,9 +221,11 @@ class Kernel:
 
     async def _read_access(self) -> None:
         """Read what other kernels may have changed of members, permissions and the label."""
-        await self.members.read_again()
-        await self.tool_permissions.read_again(lambda one: one in self.open_contexts.ids())
-        self.label = (await self.journal.settings("label")).get("label") or self.label
+        permissions = self.tool_permissions.read_again(lambda one: one in self.open_contexts.ids())
+        *_, facts = await asyncio.gather(
+            self.members.read_again(), permissions, self.journal.settings("label")
+        )
+        self.label = facts.get("label") or self.label
 
     async def _read_again(self) -> None:
         """Read what other kernels may have changed.
@@ -232,10 +236,11 @@ class Kernel:
         async with self._reading_again:
             if due is self._reading_due:
                 self._reading_due = object()
-                await self._read_access()
-                await self.contexts.load()
-                await self.drifts.load(self.contexts.has_number)
-                await self.files.read_rows()
+                # Whoever takes a context waits for this: as many readings as can go at a time.
+                await asyncio.gather(self._read_access(), self.contexts.load())
+                await asyncio.gather(
+                    self.drifts.load(self.contexts.has_number), self.files.read_rows()
+                )
 
     def owns(self, row: ContextRow) -> bool:
         """Return whether this kernel, and no other one, has a context."""

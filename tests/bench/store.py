@@ -94,7 +94,7 @@ class Written:
 async def write(place: Path | str, contexts: int, seconds: float) -> Written:
     """Let each context commit a keystroke as soon as the one before is on disk."""
     journal = await Journal.open(place)
-    await journal.load_principals()
+    await journal.principals()
     if not await journal.principals():
         await journal.add_principal(AMY, 1)
     await journal.reserve_contexts(contexts)

@@ -1,6 +1,7 @@
 """Principals, sessions, invitations and permissions."""
 
 from antiphon_kernel.access.access_control import IN_THE_KERNEL, AccessControl, WriteGuard
+from antiphon_kernel.access.commit_fence import CommitFence
 from antiphon_kernel.access.invitations import (
     GUEST,
     TOKEN_BYTES,

@@ -76,16 +76,6 @@ class WriteGuard:
         self._sessions.check(actor)
         check_update(actor.principal, self._members.role_of(actor.principal))
 
-    # Commits that are on their way
-
-    def epoch_of(self, principal: PrincipalId) -> int | None:
-        """Return how often a principal's rights have changed; None if nobody changes them."""
-        return self._members.epoch_of(principal)
-
-    async def read_again(self) -> None:
-        """Read what other kernels have changed."""
-        await self._members.read_again()
-
     def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
         """Return why a session may not write, or cannot be asked any more; None if it may."""
         actor = self._sessions.find(SessionId(session))

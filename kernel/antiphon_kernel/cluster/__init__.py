@@ -1,7 +1,6 @@
 """Several kernels on one database: which of them has a context, and what they tell each other."""
 
 from antiphon_kernel.cluster.cluster import Cluster
-from antiphon_kernel.cluster.fence import CommitFence
 from antiphon_kernel.cluster.news import ClusterNews, NewsKind
 from antiphon_kernel.cluster.ownership import Ownership
 from antiphon_kernel.cluster.routing import (

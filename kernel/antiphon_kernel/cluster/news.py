@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.signal import Signal
+
+if TYPE_CHECKING:  # it imports its library
+    from antiphon_kernel.storage.postgres import PostgresDatabase
 
 LOOK_SECONDS: Final = 5.0
 """Seconds after which everything counts as changed, whoever has said so or not."""
@@ -30,44 +33,16 @@ class NewsKind(StrEnum):
     """Contexts, files and drifts."""
     MEMBERS = "members"
     """Members, invitations and permissions of tools."""
-    OWNERS = "owners"
-    """The rows of owners."""
     SEARCH = "search"
     """The search index: somebody looks for what owners have not indexed yet."""
-
-
-class NewsDatabase(Protocol):
-    """The part of a database that carries notifications."""
-
-    async def notify(self, message: str) -> None:
-        """Send a message to whoever listens."""
-
-    def messages(self, listening: Callable[[], None]) -> AsyncIterator[str]:
-        """Yield every message, until the connection is lost.
-
-        Args:
-            listening: called when no later message can be missed.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
 
 
 class ClusterNews:
     """Notifications of the other kernels on a database. Belongs to one event loop."""
 
-    def __init__(self, database: NewsDatabase) -> None:
-        self.contexts_changed = Signal[()]()
-        self.members_changed = Signal[()]()
-        self.owners_changed = Signal[()]()
-        self.search_wanted = Signal[()]()
-        self._signals = {
-            NewsKind.CONTEXTS: self.contexts_changed,
-            NewsKind.MEMBERS: self.members_changed,
-            NewsKind.OWNERS: self.owners_changed,
-            NewsKind.SEARCH: self.search_wanted,
-        }
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
+        self._changed = {kind: Signal[()]() for kind in NewsKind}
         self._name = uuid4().hex
         """Begins the messages of this kernel, which it does not need itself."""
         self._tasks = set[asyncio.Task[None]]()
@@ -90,7 +65,7 @@ class ClusterNews:
         """Tell the other kernels that rows have changed, which are on disk."""
         self._start(self._send(kind), f"news of {kind}")
 
-    def follow(self, changed: Signal[()], read: Callable[[], Awaitable[None]]) -> None:
+    def follow(self, kind: NewsKind, read: Callable[[], Awaitable[None]]) -> None:
         """Call `read` whenever rows have changed, and once more for what changes meanwhile."""
         waiting = asyncio.Event()
 
@@ -103,7 +78,7 @@ class ClusterNews:
                 except AntiphonError as error:
                     _log.warning("what other kernels have changed was not read: %s", error)
 
-        changed.listen(waiting.set)
+        self._changed[kind].listen(waiting.set)
         self._start(read_forever(), "reading of what other kernels have changed")
 
     async def _send(self, kind: NewsKind) -> None:
@@ -118,8 +93,8 @@ class ClusterNews:
                 async for message in self._database.messages(self._notify_all):
                     sender, _, kind = message.partition(" ")
                     # A newer version may tell of what this one does not hold.
-                    if sender != self._name and kind in self._signals:
-                        self._signals[NewsKind(kind)].notify()
+                    if sender != self._name and kind in self._changed:
+                        self._changed[NewsKind(kind)].notify()
             except AntiphonError as error:
                 _log.warning("nothing is heard of other kernels: %s", error)
             await asyncio.sleep(_RETRY_SECONDS)
@@ -130,8 +105,8 @@ class ClusterNews:
             self._notify_all()
 
     def _notify_all(self) -> None:
-        for signal in (self.contexts_changed, self.members_changed, self.owners_changed):
-            signal.notify()
+        for kind in (NewsKind.CONTEXTS, NewsKind.MEMBERS):
+            self._changed[kind].notify()
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         if self._is_closed:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
-from weakref import WeakValueDictionary
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from antiphon_kernel.cluster.routing import is_forwarding
+from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.errors import (
     AntiphonError,
     ErrorCode,
     NotOwnerError,
-    context_has_moved,
 )
 from antiphon_kernel.types.signal import Signal
 
@@ -64,20 +63,13 @@ _END: Final = "DELETE FROM kernels WHERE number = ? RETURNING number"
 """Leaves what the kernel had to anybody."""
 
 
-class LeaseDatabase(Protocol):
-    """The part of a database that leases need; nobody else waits for it."""
-
-    async def select(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        """Carry out one statement in a transaction of its own; return its rows."""
-
-
 class Ownership:
     """The trees of forks that this kernel has, by the numbers of their roots.
 
     Belongs to one event loop. What speaks to the database raises AntiphonError storage_failed.
     """
 
-    def __init__(self, database: LeaseDatabase, lease_seconds: float) -> None:
+    def __init__(self, database: SqlDatabase, lease_seconds: float) -> None:
         """`lease_seconds`: how long a kernel that says nothing keeps what it has."""
         self.address = ""
         """The URL at which other kernels reach this one; empty as long as they do not."""
@@ -94,12 +86,11 @@ class Ownership:
         self._ends = 0.0
         """When the lease ends, by the clock of the event loop."""
         self._epochs = dict[int, int]()
-        self._taking = WeakValueDictionary[int, asyncio.Lock]()
         self._renewing: asyncio.Task[None] | None = None
         self._end_timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def open(cls, database: LeaseDatabase, lease_seconds: float) -> Ownership:
+    async def open(cls, database: SqlDatabase, lease_seconds: float) -> Ownership:
         """Begin a lease, and keep it up."""
         ownership = cls(database, lease_seconds)
         await ownership._register()
@@ -183,20 +174,14 @@ class Ownership:
 
     def owns(self, root: int) -> bool:
         """Return whether this kernel has a tree."""
-        return root in self._epochs and self.is_live
+        return self.epoch(root) > 0
 
     def epoch(self, root: int) -> int:
-        """Return which taking of a tree it was by which this kernel has it.
-
-        Raises:
-            NotOwnerError: if it has it not.
-        """
-        if not self.owns(root):
-            raise context_has_moved()
-        return self._epochs[root]
+        """Return which taking of a tree it was by which this kernel has it; 0 if it has it not."""
+        return self._epochs.get(root, 0) if self.is_live else 0
 
     async def acquire(self, root: int) -> None:
-        """Return when this kernel has a tree, which nobody else has then.
+        """Return when this kernel has a tree, which nobody else has then; one call at a time.
 
         Unless the current task is within `forwarding`, another owner is asked to hand it over.
 
@@ -204,17 +189,16 @@ class Ownership:
             NotOwnerError: if another kernel has it, or keeps it.
             AntiphonError: storage_failed.
         """
-        async with self._taking.setdefault(root, asyncio.Lock()):
-            for _ in range(_ATTEMPTS):
-                if self.owns(root) or await self._take(root):
-                    return
-                rows = await self._database.select(_OWNER, (root,))
-                if not rows:
-                    continue  # given up since
-                address = str(rows[0][0])
-                if is_forwarding() or self.ask_owner is None or not address:
-                    raise NotOwnerError("Another kernel has the context.", address or None)
-                await self.ask_owner(address, root)
+        for _ in range(_ATTEMPTS):
+            if self.owns(root) or await self._take(root):
+                return
+            rows = await self._database.select(_OWNER, (root,))
+            if not rows:
+                continue  # given up since
+            address = str(rows[0][0])
+            if is_forwarding() or self.ask_owner is None or not address:
+                raise NotOwnerError("Another kernel has the context.", address or None)
+            await self.ask_owner(address, root)
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
             "The context could not be taken: this kernel has no lease in its database, or others"

@@ -194,9 +194,10 @@ class Server:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
         # Once the data folder has been deleted, another kernel's socket may be at the path.
         is_own = _identity(self.socket) == self._socket_id
+        # Other kernels reach what is still here, and ask for it, until all is handed over.
+        await self._kernel.open_contexts.hand_over_all()
         for server, _ in self._listeners:
             server.close()
-        await self._kernel.open_contexts.hand_over_all()
         self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-from antiphon_kernel.storage.database import Row, SqlDatabase, insertion
+from antiphon_kernel.storage.database import Row, insertion
 from antiphon_kernel.storage.schema import AUTH_SCHEMA
-from antiphon_kernel.storage.stores import open_tables
+from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId

@@ -10,10 +10,10 @@ import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 import aiosqlite
 
@@ -57,53 +57,6 @@ class TakenError(AntiphonError):
             found=truncate(name),
         )
         self.name = name
-
-
-class SqlDatabase(Protocol):
-    """Tables that are read and written in SQL that SQLite and Postgres both understand.
-
-    A list is one value, behind `IN (SELECT value FROM json_each(?))`. Every method raises
-    AntiphonError storage_failed.
-    """
-
-    is_shared: bool
-    """Whether other kernels read and write too."""
-    files_lost: Signal[StorageLostError]
-    """Notified once, when the files are found deleted or replaced."""
-    lost: StorageLostError | None
-    """Why nothing can be written any more; reading may go on."""
-
-    async def select(self, sql: str, values: Sequence[object] = ()) -> Sequence[Sequence[Any]]:
-        """Return every row of a query."""
-
-    async def insert(self, sql: str, values: Sequence[object]) -> int:
-        """Carry out one statement in a transaction of its own; the number of the row it made."""
-
-    async def write(self, statements: Iterable[Statement]) -> None:
-        """Carry out all statements in one transaction, or none of them.
-
-        Args:
-            statements: if they are made one by one, they are made while those before are written.
-        """
-
-    def alone(self, what: str) -> AbstractAsyncContextManager[None]:
-        """Do something that no other kernel does at the same time, by its name.
-
-        Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
-        """
-
-    async def take_numbers(self, after: int) -> range:
-        """Take numbers of contexts that nobody else takes.
-
-        Args:
-            after: the highest number that has been taken here.
-        """
-
-    async def check_files(self) -> None:
-        """See that what is written still reaches the files at their paths."""
-
-    async def close(self) -> None:
-        """Let go of the database."""
 
 
 @cache
@@ -186,6 +139,7 @@ class Database:
     """One open file; one transaction at a time."""
 
     is_shared = False
+    """Whether other kernels read and write too."""
 
     def __init__(
         self,

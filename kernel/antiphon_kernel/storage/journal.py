@@ -24,7 +24,6 @@ from antiphon_kernel.storage.commit_rows import (
 from antiphon_kernel.storage.database import (
     FenceError,
     Row,
-    SqlDatabase,
     Statement,
     TakenError,
     upsert,
@@ -43,7 +42,7 @@ from antiphon_kernel.storage.rows import (
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
-from antiphon_kernel.storage.stores import open_tables
+from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
@@ -91,8 +90,6 @@ class Journal(JournalReader):
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._principals: dict[str, int] = {}
-        """The number of each principal in other rows, by id."""
         self._new_sessions: list[SessionRow] = []
         self._new_presences: list[Row] = []
         self._recorded: dict[str, None] = {}
@@ -127,7 +124,7 @@ class Journal(JournalReader):
         database = await open_tables(place, JOURNAL_SCHEMA, spare)
         journal = cls(database)
         try:
-            await journal.load_principals()
+            await journal.principals()
             await journal.reserve_contexts(1)
         except AntiphonError:
             await database.close()
@@ -151,17 +148,6 @@ class Journal(JournalReader):
     def alone(self, what: str) -> AbstractAsyncContextManager[None]:
         """Do something that no other kernel does at the same time; see `Database.alone`."""
         return self._database.alone(what)
-
-    async def load_principals(self) -> None:
-        """Read by which numbers principals are known: others may have been added elsewhere."""
-        rows = await self._database.select("SELECT id, number FROM principals")
-        self._principals |= {row[0]: row[1] for row in rows}
-
-    async def principals(self) -> list[Principal]:
-        """Everybody this kernel knows; from now on by their numbers too."""
-        found = await super().principals()
-        await self.load_principals()
-        return found
 
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
@@ -432,7 +418,7 @@ class Journal(JournalReader):
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
             if self.fence is not None and not self._knows_principals(group, unknown):
-                await self.load_principals()
+                await self.principals()
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
             fence = [self.fence.statement(group)] if self.fence is not None and group else []

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.database import SqlDatabase
 from antiphon_kernel.storage.rows import (
     Blob,
     ChangeRow,
@@ -23,6 +22,7 @@ from antiphon_kernel.storage.rows import (
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -62,6 +62,8 @@ class JournalReader:
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._principals: dict[str, int] = {}
+        """The number of each principal in other rows, by id."""
 
     async def settings(self, prefix: str = "") -> dict[str, str]:
         """Return the facts about the kernel whose keys begin so, by key."""
@@ -70,11 +72,13 @@ class JournalReader:
         return {str(key): str(value) for key, value in rows}
 
     async def principals(self) -> list[Principal]:
-        """Everybody this kernel knows."""
-        sql = "SELECT id, username, kind, display_name FROM principals ORDER BY number"
+        """Everybody this kernel knows, from now on by their numbers too."""
+        sql = "SELECT number, id, username, kind, display_name FROM principals ORDER BY number"
+        rows = await self._database.select(sql)
+        self._principals |= {row[1]: row[0] for row in rows}
         return [
             Principal(PrincipalId(principal), username, _kind(kind), display_name)
-            for principal, username, kind, display_name in await self._database.select(sql)
+            for _, principal, username, kind, display_name in rows
         ]
 
     async def sessions(self) -> list[SessionRow]:

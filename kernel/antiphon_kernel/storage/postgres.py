@@ -330,7 +330,10 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
-        """Do something that no other kernel does at the same time, by its name."""
+        """Do something that no other kernel does at the same time, by its name.
+
+        Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
+        """
         connection = await self._usable(None)
         try:
             await connection.execute(_ALONE, prepare=False)

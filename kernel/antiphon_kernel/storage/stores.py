@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-from antiphon_kernel.storage.database import Database, SqlDatabase
+from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.storage.schema import Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+if TYPE_CHECKING:  # it imports its library
+    from antiphon_kernel.storage.postgres import PostgresDatabase
+
+SqlDatabase: TypeAlias = "Database | PostgresDatabase"
+"""Tables that are read and written in SQL that SQLite and Postgres both understand.
+
+A list is one value, behind `IN (SELECT value FROM json_each(?))`. Every method raises AntiphonError
+storage_failed.
+"""
 
 
 async def open_tables(place: Path | str, schema: Schema, spare: Path | None = None) -> SqlDatabase:

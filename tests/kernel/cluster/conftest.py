@@ -66,7 +66,7 @@ async def open_node(store: str, tmp_path: Path) -> AsyncIterator[OpenNode]:
     async def open_one(**limits: Any) -> Node:
         name = f"node{len(nodes)}"
         link = DatabaseLink(store)
-        await link.open()
+        await link.start()
         kernel = await Kernel.open(
             tmp_path / name,
             tmp_path,
@@ -83,9 +83,9 @@ async def open_node(store: str, tmp_path: Path) -> AsyncIterator[OpenNode]:
 
     yield open_one
     for node in nodes.values():
-        node.link.let_pass()
+        node.link.go_on()
         await node.kernel.close()
-        await node.link.cut()
+        await node.link.close()
 
 
 OpenOwner = Callable[..., Awaitable[Ownership]]

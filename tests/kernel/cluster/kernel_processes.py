@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import psycopg
 
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.cluster.database_link import DatabaseLink
 from tests.kernel.served import CuttableProxy
 
 _ADDRESS_OF_LINK: Final = """
@@ -44,11 +44,9 @@ class KernelProcess:
 
     data: Path
     project: Path
-    store: str
-    """URL of the database through `to_database`."""
     port: int
     """Port at which other kernels and clients reach it."""
-    to_database: CuttableProxy
+    to_database: DatabaseLink
     from_peers: CuttableProxy
     process: asyncio.subprocess.Process | None = None
     is_stopped: bool = False
@@ -66,7 +64,7 @@ class KernelProcess:
 
     async def start(self) -> None:
         """Start it, and wait until it answers."""
-        environment = os.environ | {"ANTIPHON_STORE": self.store}
+        environment = os.environ | {"ANTIPHON_STORE": self.to_database.url}
         command = [sys.executable, "-m", "antiphon_kernel", "serve", "--json", "--idle", "0"]
         command += ["--data", str(self.data), "--project", str(self.project)]
         command += ["--listen", f"127.0.0.1:{self.port}"]
@@ -135,21 +133,16 @@ async def kernel_cluster(
 
     The database gives out the address of the link to a kernel in place of its own.
     """
-    parts = urlsplit(store)
-    assert parts.port is not None
     project = folder / "project"
     project.mkdir()
     kernels = []
     for number in range(count):
         port = _free_port()
-        to_database, from_peers = CuttableProxy(parts.port), CuttableProxy(port)
+        to_database, from_peers = DatabaseLink(store), CuttableProxy(port)
         await to_database.start()
         await from_peers.start()
-        url = parts._replace(
-            netloc=parts.netloc.rpartition(":")[0] + f":{to_database.port}"
-        ).geturl()
         data = folder / f"kernel{number}"
-        kernels.append(KernelProcess(data, project, url, port, to_database, from_peers))
+        kernels.append(KernelProcess(data, project, port, to_database, from_peers))
     links = " ".join(f"WHEN {one.port} THEN {one.from_peers.port}" for one in kernels)
     async with await psycopg.AsyncConnection.connect(store, autocommit=True) as connection:
         await connection.execute(_ADDRESS_OF_LINK.replace("LINKS", links).encode())

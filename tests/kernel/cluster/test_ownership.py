@@ -97,13 +97,13 @@ async def test_an_owner_that_is_cut_off_gives_up_before_another_can_take(
     store: str, open_owner: OpenOwner
 ) -> None:
     link = DatabaseLink(store)
-    await link.open()
+    await link.start()
     first, second = await open_owner(link.url), await open_owner()
     await first.acquire(ROOT)
     lost: list[int] = []
     first.lost.listen(lost.append)
 
-    link.hold()
+    link.stop()
     while not second.owns(ROOT):
         had = first.owns(ROOT)
         with suppress(NotOwnerError):
@@ -112,19 +112,19 @@ async def test_an_owner_that_is_cut_off_gives_up_before_another_can_take(
     await until(lambda: lost == [ROOT])
 
     assert not first.owns(ROOT)
-    link.let_pass()
+    link.go_on()
     await until(lambda: first.is_live, "a lease of its own again")
     with pytest.raises(NotOwnerError):
         await first.acquire(ROOT)
-    await link.cut()
+    await link.close()
 
 
 async def test_acquire_without_a_lease_fails(store: str, open_owner: OpenOwner) -> None:
     link = DatabaseLink(store)
-    await link.open()
+    await link.start()
     owner = await open_owner(link.url)
 
-    await link.cut()
+    await link.close()
     await until(lambda: not owner.is_live, "the end of the lease", 10 * LEASE_SECONDS)
 
     with pytest.raises(AntiphonError) as caught:
@@ -134,12 +134,12 @@ async def test_acquire_without_a_lease_fails(store: str, open_owner: OpenOwner) 
 
 async def test_left_names_the_trees_of_who_has_died(store: str, open_owner: OpenOwner) -> None:
     link = DatabaseLink(store)
-    await link.open()
+    await link.start()
     first, second = await open_owner(link.url), await open_owner()
     await first.acquire(ROOT)
     assert await second.left() == []
 
-    await link.cut()
+    await link.close()
     async with asyncio.timeout(PATIENCE):
         while await second.left() != [ROOT]:
             await asyncio.sleep(0.05)

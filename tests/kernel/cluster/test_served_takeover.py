@@ -16,13 +16,13 @@ async def test_client_of_a_kernel_that_is_cut_off_is_to_come_again(
     tmp_path: Path, store: str
 ) -> None:
     link = DatabaseLink(store)
-    await link.open()
+    await link.start()
     async with served_kernel(tmp_path, store=link.url, kernel_limits=LIMITS) as served:
         cluster = served.kernel.cluster
         assert cluster is not None
         client = await served.joined()
 
-        await link.cut()
+        await link.close()
         await until(lambda: not cluster.ownership.is_live)
 
         assert (await closing(client.socket))[0] == CloseCode.MOVED

@@ -27,7 +27,7 @@ async def test_context_of_a_dead_kernel_is_taken_with_all_that_was_acknowledged(
     block = (await dead.call("block.create", kind="text", content="kept"))["block_id"]
     root = await _root(dead)
 
-    await dead.link.cut()
+    await dead.link.close()
     with forwarding():
         async with asyncio.timeout(PATIENCE):
             while not other.ownership.owns(root):
@@ -45,7 +45,7 @@ async def test_running_blocks_of_a_dead_kernel_are_interrupted_though_nobody_ask
     assert other.kernel.takeover is not None
     other.kernel.takeover.taken.listen(taken.append)
 
-    await dead.link.cut()
+    await dead.link.close()
     await until(lambda: taken)
 
     context = other.kernel.open_contexts.get((await other.kernel.context()).id)
@@ -66,13 +66,13 @@ async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(
     assert other.kernel.takeover is not None
     other.kernel.takeover.taken.listen(taken.append)
 
-    former.link.hold()
+    former.link.stop()
     late = asyncio.create_task(
         former.call("block.splice", block_id=block, offset=0, insert="late ")
     )
     await until(lambda: taken == [root])
     await until(lambda: not former.ownership.is_live)
-    former.link.let_pass()
+    former.link.go_on()
 
     if is_fenced:
         with pytest.raises(NotOwnerError):
@@ -92,7 +92,7 @@ async def test_kernel_that_is_cut_off_acknowledges_nothing_and_gives_up_its_cont
     failures: list[AntiphonError] = []
     context.failed.listen(failures.append)
 
-    await node.link.cut()
+    await node.link.close()
     with pytest.raises(AntiphonError) as caught:
         await node.call("block.splice", block_id=block, offset=0, insert="lost ")
     await until(lambda: not node.ownership.is_live)
@@ -108,12 +108,12 @@ async def test_contexts_that_nobody_writes_in_are_lost_with_the_lease(open_node:
     failures: list[AntiphonError] = []
     context.failed.listen(failures.append)
 
-    node.link.hold()
+    node.link.stop()
     await until(lambda: failures)
 
     assert [one.code for one in failures] == [ErrorCode.NOT_OWNER]
     assert node.kernel.open_contexts.ids() == ()
-    node.link.let_pass()
+    node.link.go_on()
     await until(lambda: node.ownership.is_live)
     assert (await node.kernel.context()).seq == context.seq
 
@@ -128,3 +128,12 @@ async def test_snapshot_of_a_former_owner_is_not_written(open_node: OpenNode) ->
 
     with raises(ErrorCode.NOT_OWNER):
         await former.kernel.journal.pages.write(context.row, page)
+
+
+async def test_kernel_that_ends_without_its_database_shows_no_error(open_node: OpenNode) -> None:
+    node = await open_node()
+    await node.kernel.context()
+
+    await node.link.close()
+
+    await node.kernel.close()

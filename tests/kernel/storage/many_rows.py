@@ -119,7 +119,7 @@ def _scans(sql: str, node: dict[str, Any]) -> Iterator[Scan]:
 async def use_everything(url: str) -> None:
     """Do what a kernel does all the time, with one of the contexts, several times."""
     journal = await Journal.open(url)
-    await journal.load_principals()
+    await journal.principals()
     contexts = await journal.contexts()
     old = contexts[len(contexts) // 2]
     journal.fence = KernelFence(with_principals=False)

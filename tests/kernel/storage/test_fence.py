@@ -90,7 +90,7 @@ async def test_only_the_context_whose_label_was_taken_fails(journal: Journal, st
     await journal.reserve_contexts(3)
     journal.fence = None
     there = await Journal.open(store)
-    await there.load_principals()
+    await there.principals()
     theirs, first = found(there, "main")
     await there.commit(first)
     mine, second = found(journal, "main")

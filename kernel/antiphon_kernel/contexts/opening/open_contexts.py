@@ -222,7 +222,7 @@ class OpenContexts:
                 return
             self._refuse_written(root)
             for context in self._of_tree(root):
-                await self._store_all(context)
+                await self._store_all(context, is_wanted=True)
             self._refuse_written(root)
             await self._give_up(root)
 
@@ -255,20 +255,29 @@ class OpenContexts:
         if ownership is None:
             return
         await self._stop_watching()
-        await self.release_unused()
-        for root in ownership.roots():
-            async with self._trees.setdefault(root, asyncio.Lock()):
-                for context in self._of_tree(root):
-                    await self._interrupt(context)
-                    await self._store_all(context)
-                    await self._interrupt(context)  # what has begun meanwhile
-                await self._give_up(root)
+        try:
+            is_wanted = bool(await ownership.live() - {ownership.address})
+            await self.release_unused()
+            for root in ownership.roots():
+                async with self._trees.setdefault(root, asyncio.Lock()):
+                    for context in self._of_tree(root):
+                        await self._interrupt(context)
+                        await self._store_all(context, is_wanted=is_wanted)
+                        await self._interrupt(context)  # what has begun meanwhile
+                    await self._give_up(root)
+        except AntiphonError as error:
+            _log.error("what this kernel has is free when its lease has run out: %s", error)
 
-    async def _store_all(self, context: Context) -> None:
-        """Bring in what has been accepted, and write what opening the context again needs."""
+    async def _store_all(self, context: Context, *, is_wanted: bool) -> None:
+        """Bring in what has been accepted, and write what opening the context again needs.
+
+        Args:
+            is_wanted: whether another kernel opens it at once if it is used: its clients wait.
+        """
         await context.in_flight.finish()
         context.appends.flush_all()
-        if (snapshots := self._snapshots.get(context.id)) is not None:
+        snapshots = self._snapshots.get(context.id)
+        if snapshots is not None and not (is_wanted and context.users.count):
             await snapshots.write_last()
 
     async def _give_up(self, root: int) -> None:

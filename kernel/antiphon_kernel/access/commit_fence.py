@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from antiphon_kernel.cluster.ownership import Ownership
+from antiphon_kernel.access.access_control import WriteGuard
+from antiphon_kernel.access.invitations import Members
+from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.storage import Commit, FenceError
 from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.types.errors import AntiphonError, context_has_moved
 from antiphon_kernel.types.ids import PrincipalId
-from antiphon_kernel.types.records import Principal
 
 _CHECK: Final = "SELECT check_commit(?, ?, ?, ?, ?)"
 
@@ -22,19 +23,6 @@ _CHECK_NEW: Final = (
 """The same, with contexts that are new and have no owner yet."""
 
 
-class WriterRights(Protocol):
-    """Rights of those who commit, as they are known here."""
-
-    def epoch_of(self, principal: PrincipalId) -> int | None:
-        """Return how often a principal's rights have changed; None if nobody changes them."""
-
-    async def read_again(self) -> None:
-        """Read what other kernels have changed."""
-
-    def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
-        """Return why a session may not write; None if it may."""
-
-
 class CommitFence:
     """The rows that a group of commits of this kernel depends on, as they are known here."""
 
@@ -42,12 +30,14 @@ class CommitFence:
         self,
         ownership: Ownership,
         root: Callable[[int], int],
-        rights: WriterRights,
+        guard: WriteGuard,
+        members: Members,
     ) -> None:
         """`root`: the number of the context that one goes back to, by its own number."""
         self._ownership = ownership
         self._root = root
-        self._rights = rights
+        self._guard = guard
+        self._members = members
 
     def statement(self, group: Sequence[Commit]) -> Statement:
         """Return the statement that refuses the transaction if it may not be."""
@@ -55,7 +45,7 @@ class CommitFence:
         roots = {self._root(one.context.number) for one in group}
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
         roots.difference_update(founded)
-        known = {one.principal.id: self._rights.epoch_of(one.principal.id) for one in group}
+        known = {one.principal.id: self._members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
         values = self._values(roots, principals)
         if founded:
@@ -68,15 +58,13 @@ class CommitFence:
 
     def _values(self, roots: Collection[int], principals: Mapping[PrincipalId, int]) -> Row:
         ownership = self._ownership
-        # No tree has the epoch 0.
-        epochs = [ownership.epoch(one) if ownership.owns(one) else 0 for one in roots]
-        of_principals = list(principals), list(principals.values())
-        return ownership.kernel, list(roots), epochs, *of_principals
+        epochs = [ownership.epoch(one) for one in roots]
+        return ownership.kernel, [*roots], epochs, [*principals], [*principals.values()]
 
     async def learn(self, error: FenceError) -> None:
         """Read again what a refusal has shown to be out of date."""
         if error.principals:
-            await self._rights.read_again()
+            await self._members.read_again()
 
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         """Return why a commit of the refused group fails; None if it is not concerned."""
@@ -86,5 +74,5 @@ class CommitFence:
             asyncio.get_running_loop().call_soon(self._ownership.lose, root)
             return context_has_moved()
         if commit.principal.id in error.principals:
-            return self._rights.refusal(commit.principal, commit.session.id)
+            return self._guard.refusal(commit.principal, commit.session.id)
         return None
