@@ -39,7 +39,7 @@ from typing import Any, Final
 
 SCRIPT: Final = str(Path(sys.executable).with_name("antiphon"))
 MODULES: Final = ("antiphon", "antiphon_kernel", "antiphon.hosts", "antiphon.guest")
-"""What is run by `python -m`."""
+"""Modules that `python -m` runs."""
 
 _CLONE: Final = {"x86_64": 56, "aarch64": 220}
 """Numbers of the system call; others are made by `os.fork`, whose child is the server's."""

@@ -92,7 +92,7 @@ class Condition:
     """Fault in the surroundings of a command, and how the command is to end."""
 
     before: str
-    """What Python does before it becomes the command."""
+    """Python that is executed before the process becomes the command."""
     code: int
     said: str
     commands: frozenset[str]

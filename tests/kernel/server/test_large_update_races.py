@@ -144,6 +144,7 @@ async def test_kernel_that_stops_takes_in_all_of_it(returner: Returner) -> None:
     await returner.all_there()
 
 
+@pytest.mark.sqlite
 async def test_large_update_on_failing_disk_is_not_acknowledged_and_sent_again(
     served: ServedKernel,
 ) -> None:
