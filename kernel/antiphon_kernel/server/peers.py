@@ -21,7 +21,8 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 PEER_HEADER: Final = "antiphon-speaks-for"
 """Header of what comes from another kernel, with a `PeerStatement`."""
 
-HAND_OVER_PATH: Final = "/peer/hand-over"
+HAND_OVER_PATH: Final = ("peer", "hand-over")
+"""Where a WebSocket asks for the tree whose number follows."""
 
 CONNECT_SECONDS: Final = 2.0
 """How long a kernel may take to let another one in."""
