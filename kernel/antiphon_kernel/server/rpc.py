@@ -181,7 +181,7 @@ class RpcEndpoint:
 
         async def there(owner: PeerAddress) -> Response:
             pieces = iterate_in_threadpool(export_context(owner, asked, _SILENCE_SECONDS))
-            first = await anext(pieces)  # what it is refused with comes before any answer
+            first = await anext(pieces)  # a refusal has to come before any answer
             return _Export(_texts(first, pieces), params.format)
 
         return await self.forwarder.at_owner(calls.visit, here, there)

@@ -201,8 +201,8 @@ class Server:
         is_own = _identity(self.socket) == self._socket_id
         for server, _ in self._listeners:
             server.close()
+        self._kernel.start_closing()  # subscribers hear of the end, not of contexts that move
         await self._kernel.open_contexts.hand_over_all()
-        self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)
         await asyncio.gather(self.replicas.stop(), self._calls.stop(), self.mcp.stop())
