@@ -12,7 +12,8 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.tool_client import CallNotMade, read_error
+from antiphon_kernel.client.connecting import CallNotMade
+from antiphon_kernel.client.tool_client import read_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _CONNECT_SECONDS: Final = 10.0

@@ -17,8 +17,8 @@ from typing import Any, Final, TypeVar
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.connecting import open_socket
-from antiphon_kernel.client.tool_client import CallNotMade, ToolClient, read_error
+from antiphon_kernel.client.connecting import CallNotMade, open_socket
+from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.cluster import Ownership, forwarding, is_forwarding, is_unchanged
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
@@ -130,10 +130,7 @@ class Forwarder:
             CallNotMade: if nothing answers.
         """
         kept = {name: value for name, value in query.items() if name not in _ABOUT_CLIENT}
-        try:
-            return await open_socket(owner, ("sync", context), as_name=None, **kept)
-        except AntiphonError as error:
-            raise CallNotMade(error.message) from error
+        return await open_socket(owner, ("sync", context), as_name=None, **kept)
 
     async def ask_owner(self, address: str, root: int) -> None:
         """Ask the kernel at an address to hand a tree of forks over.
@@ -152,7 +149,7 @@ class Forwarder:
             ):
                 with self.watched(owner, socket.transport.abort):
                     answer = json.loads(await socket.recv())
-        except (AntiphonError, OSError, ConnectionClosed):
+        except (CallNotMade, OSError, ConnectionClosed):
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
             return
         if "error" in answer:

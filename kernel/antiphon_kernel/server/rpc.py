@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from antiphon_kernel.access import AuthenticationError
-from antiphon_kernel.client.tool_client import CallNotMade
+from antiphon_kernel.client.connecting import CallNotMade
 from antiphon_kernel.client.transfers import export_context
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import (
