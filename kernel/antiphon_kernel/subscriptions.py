@@ -27,6 +27,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.ids import IdSource, SessionId
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor, TextSplice
+from antiphon_kernel.types.signal import News
 
 
 def attribution(principal: str, kind: PrincipalKind | str, operation: str) -> str:
@@ -271,7 +272,7 @@ class Subscription:
         self._missed: OrderedDict[str, int | None] = OrderedDict()
         """Blocks whose events are not in the queue, and the version the reader has, if known."""
         self._told: dict[str, int] = {}
-        self._wake = asyncio.Event()
+        self._wake = News()
         self.ended = False
         """Whether nothing comes in any more; what is queued can still be read."""
         self._error: AntiphonError | None = None
@@ -283,7 +284,7 @@ class Subscription:
     def resume(self, block: str, version: int | None) -> None:
         """The reader has this version of a block, or has never seen it (None)."""
         self._missed[block] = version
-        self._wake.set()
+        self._wake.announce()
 
     def take(self, event: BlockEvent, session: SessionId) -> None:
         """An event that is on disk; never waits."""
@@ -295,13 +296,17 @@ class Subscription:
             return
         self._queue.append((about, session))
         self._size += about.size
-        limits = self._limits
-        too_many = len(self._queue) > limits.subscription_events
-        if too_many or self._size > limits.subscription_code_points:
+        if self._is_full:
             self._missed.update((one.block_id, None) for one, _ in self._queue)
             self._queue.clear()
             self._size = 0
-        self._wake.set()
+        self._wake.announce()
+
+    @property
+    def _is_full(self) -> bool:
+        limits = self._limits
+        too_many = len(self._queue) > limits.subscription_events
+        return too_many or self._size > limits.subscription_code_points
 
     def skip(self) -> None:
         """Leave out what is queued, for a reader that only wants to know of changes."""
@@ -313,7 +318,7 @@ class Subscription:
         """Nothing more comes in; the reader gets what is queued, then `error` if there is one."""
         if not self.ended:
             self.ended, self._error = True, error
-            self._wake.set()
+            self._wake.announce()
 
     def __aiter__(self) -> AsyncIterator[BlockEvent]:
         return self
@@ -340,7 +345,6 @@ class Subscription:
             elif self.ended:
                 raise StopAsyncIteration
             else:
-                self._wake.clear()
                 await self._wake.wait()
 
     async def _resync(self) -> BlockEvent | None:
@@ -364,6 +368,26 @@ class Subscription:
         elif version is not None:
             self._told[block] = version
         return event
+
+
+class ForwardedSubscription(Subscription):
+    """Subscription at another kernel, which makes its events and says what it has left out."""
+
+    def __init__(self, identity: str, actor: Actor, limits: Limits) -> None:
+        super().__init__(identity, actor, {}, None, None, limits)
+
+    async def pass_on(self, event: BlockEvent) -> None:
+        """Take an event as soon as the reader has room for it."""
+        while self._is_full and not self.ended:
+            await self._wake.wait()
+        if not self.ended:
+            self._queue.append((event, SessionId("")))
+            self._size += event.size
+            self._wake.announce()
+
+    async def __anext__(self) -> BlockEvent:
+        self._wake.announce()
+        return await super().__anext__()
 
 
 _READ_A_TURN: Final = 200
@@ -458,9 +482,18 @@ class Subscriptions:
             if feed is None or feed.context is not context:
                 feed = self._feeds[context.id] = Feed(context, self.end)
             feed.subscriptions[made.id] = made
-        self._all[made.id] = made
-        self._unclaimed.setdefault(actor.session, []).append(made)
+        self._add(made)
         return made
+
+    def forwarded(self, actor: Actor, identity: str) -> ForwardedSubscription:
+        """Begin to tell of what a subscription of this session at another kernel says."""
+        made = ForwardedSubscription(identity, actor, self._limits)
+        self._add(made)
+        return made
+
+    def _add(self, made: Subscription) -> None:
+        self._all[made.id] = made
+        self._unclaimed.setdefault(made.session, []).append(made)
 
     def of(self, session: SessionId) -> list[Subscription]:
         """Return a session's."""

@@ -17,22 +17,27 @@ OPEN_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 1.0
 
 
+class CallNotMade(AntiphonError):
+    """The kernel cannot be reached, or has ended before it began with the call."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NO_KERNEL, message)
+
+
 async def open_socket(
     address: KernelAddress, path: tuple[str, ...], *, as_name: str | None, **query: str
 ) -> ClientConnection:
     """Connect to the endpoint at `path`, acting as `as_name` (by default as the owner).
 
     Raises:
-        AntiphonError: `no_kernel` if nothing answers there; `permission_denied` if the kernel does
+        AntiphonError: CallNotMade if nothing answers there; `permission_denied` if the kernel does
             not answer under that name.
     """
     if as_name is not None:
         query["as"] = as_name
     socket = address.reachable_socket
     if socket is None and address.socket is not None and address.token is None:
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL, f"There is no connection to {address.http} at the moment."
-        )
+        raise CallNotMade(f"There is no connection to {address.http} at the moment.")
     target = "/" + "/".join(quote(part, safe="") for part in path)
     if query:
         target += "?" + urlencode(query)
@@ -56,12 +61,10 @@ async def open_socket(
         with suppress(ValueError, TypeError, KeyError):
             reason = str(json.loads(response.body or b"")["error"]["message"])
             raise AntiphonError(ErrorCode.PERMISSION_DENIED, reason) from error
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
-            f"No kernel answers at {address.http} (status {response.status_code}). Is it running?",
+        raise CallNotMade(
+            f"No kernel answers at {address.http} (status {response.status_code}). Is it running?"
         ) from error
     except (OSError, EOFError, InvalidHandshake, InvalidURI, ConnectionClosed) as error:
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
-            f"No kernel answers at {socket or address.http} ({error}). Is it running?",
+        raise CallNotMade(
+            f"No kernel answers at {socket or address.http} ({error}). Is it running?"
         ) from error

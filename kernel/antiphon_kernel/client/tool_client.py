@@ -12,18 +12,11 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.connecting import open_socket
+from antiphon_kernel.client.connecting import CallNotMade, open_socket
 from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
-
-
-class CallNotMade(AntiphonError):
-    """The kernel cannot be reached, or has ended before it began with the call."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.NO_KERNEL, message)
 
 
 class ToolClient:
@@ -84,7 +77,9 @@ class ToolClient:
         while True:
             async with self._connecting:
                 if self._socket is None:
-                    self._socket = await self._open()
+                    self._socket = await open_socket(
+                        self._locate(), ("call",), as_name=self._as_name, **self._query
+                    )
                     reading = self._read(self._socket)
                     self._reader = asyncio.create_task(reading, name="answers to tool calls")
                 socket = self._socket
@@ -122,16 +117,6 @@ class ToolClient:
             await socket.close()
         if reader is not None:
             await reader
-
-    async def _open(self) -> ClientConnection:
-        try:
-            return await open_socket(
-                self._locate(), ("call",), as_name=self._as_name, **self._query
-            )
-        except AntiphonError as error:
-            if error.code is not ErrorCode.NO_KERNEL:
-                raise
-            raise CallNotMade(error.message) from error
 
     async def _read(self, socket: ClientConnection) -> None:
         try:

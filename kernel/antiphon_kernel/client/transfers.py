@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.connecting import CallNotMade
 from antiphon_kernel.client.tool_client import read_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -21,12 +22,15 @@ _ERROR_LINE: Final = b'{"type": "error"'
 
 
 def export_context(
-    address: KernelAddress, params: Mapping[str, str | Sequence[str]]
+    address: KernelAddress,
+    params: Mapping[str, str | Sequence[str]],
+    silence: float | None = None,
 ) -> Iterator[bytes]:
     """Yield an export as it arrives, in pieces of whole lines. Blocks while it waits.
 
     Args:
         params: as context.export takes them.
+        silence: for how many seconds the kernel may say nothing.
 
     Raises:
         AntiphonError: what the kernel refused it with, or broke it off with; `no_kernel` if the
@@ -34,6 +38,7 @@ def export_context(
     """
     with closing(_connect(address)) as connection:
         try:
+            connection.sock.settimeout(silence)
             connection.request("GET", _target(address, "export", params), headers=address.headers)
             response = connection.getresponse()
             _check(response)
@@ -126,9 +131,8 @@ def _connect(address: KernelAddress) -> HTTPConnection:
     try:
         connection.connect()
     except OSError as error:
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
-            f"No kernel answers at {path or address.http} ({error}). Is it running?",
+        raise CallNotMade(
+            f"No kernel answers at {path or address.http} ({error}). Is it running?"
         ) from error
     connection.sock.settimeout(None)
     return connection

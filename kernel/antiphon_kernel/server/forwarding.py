@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
-from urllib.parse import urlencode, urlsplit
 
-import h11
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
-from starlette.types import Send
 from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.connecting import open_socket
-from antiphon_kernel.client.tool_client import CallNotMade, ToolClient, read_error
-from antiphon_kernel.cluster import Cluster, Ownership, forwarding, is_forwarding, is_unchanged
+from antiphon_kernel.client.connecting import CallNotMade, open_socket
+from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon_kernel.cluster import Ownership, forwarding, is_forwarding, is_unchanged
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
-from antiphon_kernel.server.peers import CONNECT_SECONDS, HAND_OVER_PATH, PeerAddress
+from antiphon_kernel.server.peers import HAND_OVER_PATH, PeerAddress
+from antiphon_kernel.subscriptions import BlockEvent, ForwardedSubscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 
 PATIENCE_SECONDS: Final = 10.0
@@ -39,7 +37,6 @@ _ASK_AGAIN_SECONDS: Final = 1.2
 """Pause before an owner that does not answer is asked once more."""
 
 _HAND_OVER_SECONDS: Final = 10.0
-_CHUNK: Final = 2**16
 _ABOUT_CLIENT: Final = ("as", "kind", "token", "once")
 """Parameters of an address that say who comes, which is stated in a header instead."""
 
@@ -47,17 +44,16 @@ _NO_ANSWER: Final = "The kernel at {}, which has the context, does not answer: t
 
 Here = TypeVar("Here")
 There = TypeVar("There")
-Push = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Forwarder:
     """The way to the other kernels. Belongs to one event loop."""
 
-    def __init__(self, cluster: Cluster | None) -> None:
-        """`cluster`: None for a kernel that is alone."""
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         self.secret = ""
         """The secret of the cluster."""
-        self._ownership = cluster.ownership if cluster is not None else None
+        self._ownership = kernel.cluster.ownership if kernel.cluster is not None else None
         self._cuts = dict[object, tuple[str, Callable[[], None]]]()
         """For each connection to another kernel the address of that, and what drops it."""
         self._watching: asyncio.Task[None] | None = None
@@ -134,29 +130,7 @@ class Forwarder:
             CallNotMade: if nothing answers.
         """
         kept = {name: value for name, value in query.items() if name not in _ABOUT_CLIENT}
-        try:
-            return await open_socket(owner, ("sync", context), as_name=None, **kept)
-        except AntiphonError as error:
-            raise CallNotMade(error.message) from error
-
-    async def relay(self, request: Request, body: bytes, owner: PeerAddress) -> StreamingResponse:
-        """Return the answer of another kernel to a request.
-
-        Raises:
-            AntiphonError: no_kernel if it went away; CallNotMade if nothing answers there.
-        """
-        query = [one for one in request.query_params.multi_items() if one[0] not in _ABOUT_CLIENT]
-        target = f"{request.scope['raw_path'].decode('ascii')}?{urlencode(query)}"
-        answer = self._exchange(owner, request.method, target, body)
-        try:
-            head = await anext(answer)
-        except (OSError, h11.RemoteProtocolError) as error:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
-                "The kernel that has the context went away before it answered; the call may have"
-                " taken effect. Look, then call again.",
-            ) from error
-        return _RelayedAnswer(head, answer)
+        return await open_socket(owner, ("sync", context), as_name=None, **kept)
 
     async def ask_owner(self, address: str, root: int) -> None:
         """Ask the kernel at an address to hand a tree of forks over.
@@ -167,70 +141,19 @@ class Forwarder:
         Raises:
             AntiphonError: what it refuses with.
         """
-        owner, body = PeerAddress.of(address, self.secret), json.dumps({"root": root}).encode()
+        owner = PeerAddress.of(address, self.secret)
         try:
-            async with asyncio.timeout(_HAND_OVER_SECONDS):
-                async with aclosing(self._exchange(owner, "POST", HAND_OVER_PATH, body)) as answer:
-                    head, *parts = [part async for part in answer]
-        except (CallNotMade, OSError, h11.RemoteProtocolError):
+            async with (
+                asyncio.timeout(_HAND_OVER_SECONDS),
+                await open_socket(owner, (*HAND_OVER_PATH, str(root)), as_name=None) as socket,
+            ):
+                with self.watched(owner, socket.transport.abort):
+                    answer = json.loads(await socket.recv())
+        except (CallNotMade, OSError, ConnectionClosed):
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
             return
-        if head.status_code != 200:
-            raise read_error(json.loads(b"".join(parts))["error"])
-
-    async def _exchange(
-        self, owner: PeerAddress, method: str, target: str, body: bytes
-    ) -> AsyncGenerator[Any, None]:
-        """Send a request; yield the head of the answer, an `h11.Response`, then its bytes.
-
-        Raises:
-            CallNotMade: if nothing answers.
-            OSError, h11.RemoteProtocolError: if the answer breaks off.
-        """
-        parts = urlsplit(owner.http)
-        try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        except OSError as error:
-            raise CallNotMade(f"No kernel answers at {owner.http} ({error}).") from error
-        connection = h11.Connection(h11.CLIENT)
-        headers = {"Host": parts.netloc, "Content-Length": str(len(body)), "Connection": "close"}
-        stated = list((headers | owner.headers).items())
-        asked = h11.Request(method=method, target=target, headers=stated)
-        try:
-            with self.watched(owner, writer.transport.abort):
-                for sent in (asked, h11.Data(data=body), h11.EndOfMessage()):
-                    writer.write(connection.send(sent) or b"")
-                while not isinstance(event := connection.next_event(), h11.EndOfMessage):
-                    if event is h11.NEED_DATA:
-                        connection.receive_data(await reader.read(_CHUNK))
-                    elif isinstance(event, h11.Response):
-                        yield event
-                    elif isinstance(event, h11.Data):
-                        yield bytes(event.data)
-        finally:
-            writer.close()
-
-
-class _RelayedAnswer(StreamingResponse):
-    """An answer of another kernel on its way; one that breaks off has no end here either."""
-
-    def __init__(self, head: h11.Response, parts: AsyncGenerator[Any, None]) -> None:
-        kind = dict(head.headers)[b"content-type"].decode("latin-1")
-        super().__init__(parts, head.status_code, headers={"content-type": kind})
-        self._parts = parts
-
-    async def stream_response(self, send: Send) -> None:
-        """Send all of it, or end the connection without the end of the answer."""
-        start = {"type": "http.response.start", "status": self.status_code}
-        async with aclosing(self._parts):
-            await send({**start, "headers": self.raw_headers})
-            try:
-                async for part in self._parts:
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-            except (OSError, h11.RemoteProtocolError):
-                return
-            await send({"type": "http.response.body", "body": b""})
+        if "error" in answer:
+            raise read_error(answer["error"])
 
 
 class SessionCalls:
@@ -240,19 +163,16 @@ class SessionCalls:
     subscriptions) is there until this is closed.
     """
 
-    def __init__(
-        self, kernel: Kernel, forwarder: Forwarder, visit: AuthenticatedSession, push: Push
-    ) -> None:
-        """`push` gets the events of subscriptions at other kernels, and how they ended."""
-        self._kernel = kernel
-        self._forwarder = forwarder
-        self._visit = visit
-        self._push: Push | None = push
+    def __init__(self, forwarder: Forwarder, visit: AuthenticatedSession) -> None:
+        self.visit = visit
+        self.forwarder = forwarder
+        self._kernel = forwarder.kernel
         self._calls = dict[str, ToolClient]()
         """By the address of the kernel."""
-        self._followed = dict[str, ToolClient]()
+        self._followed = dict[str, tuple[ToolClient, ForwardedSubscription]]()
         """By the id of each subscription."""
         self._watches = ExitStack()
+        self._is_closed = False
 
     async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result of a call.
@@ -260,39 +180,46 @@ class SessionCalls:
         Raises:
             AntiphonError: what it failed with.
         """
-        subscription = params.get("subscription")
-        if tool == "block.unsubscribe" and isinstance(subscription, str):
-            if (calls := self._followed.pop(subscription, None)) is not None:
-                return await calls.call(tool, params)
+        named = str(params.get("subscription"))
+        if tool == "block.unsubscribe" and named in self._followed:
+            await self._followed[named][0].call(tool, params)
+            self._followed.pop(named, None)
 
         async def here() -> dict[str, Any]:
-            return await self._kernel.call(self._visit.actor, tool, params)
+            return await self._kernel.call(self.visit.actor, tool, params)
 
         async def there(owner: PeerAddress) -> dict[str, Any]:
             calls = self._calls.get(owner.http)
             if calls is None:
                 calls = self._calls[owner.http] = ToolClient(lambda: owner)
-                calls.on_push = self._pushed
-                self._watches.enter_context(self._forwarder.watched(owner, calls.cut))
+                calls.on_push = partial(self._pushed, calls)
+                self._watches.enter_context(self.forwarder.watched(owner, calls.cut))
             result = await calls.call(tool, params)
             if tool == "block.subscribe":
-                self._followed[result["subscription"]] = calls
+                self._follow(calls, result["subscription"])
             return result
 
-        return await self._forwarder.at_owner(self._visit, here, there)
+        return await self.forwarder.at_owner(self.visit, here, there)
 
-    def is_elsewhere(self, subscription: str) -> bool:
-        """Return whether another kernel tells of the changes of a subscription."""
-        return subscription in self._followed
-
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of the other kernels, which end what belongs to the session."""
-        self._push = None
+        self._is_closed = True
         self._watches.close()
         await asyncio.gather(*(one.close() for one in self._calls.values()))
 
-    async def _pushed(self, message: dict[str, Any]) -> None:
+    def _follow(self, calls: ToolClient, subscription: str) -> ForwardedSubscription:
+        if subscription not in self._followed:
+            made = self._kernel.subscriptions.forwarded(self.visit.actor, subscription)
+            self._followed[subscription] = calls, made
+        return self._followed[subscription][1]
+
+    async def _pushed(self, calls: ToolClient, message: dict[str, Any]) -> None:
+        """Take what another kernel says of a subscription, perhaps before its answer."""
+        if self._is_closed:
+            return
+        followed = self._follow(calls, message["subscription"])
         if "error" in message:
-            self._followed.pop(message["subscription"], None)
-        if self._push is not None:
-            await self._push(message)
+            self._kernel.subscriptions.end(followed, read_error(message["error"]))
+            del self._followed[followed.id]
+        else:
+            await followed.pass_on(BlockEvent.model_validate(message["event"]))

@@ -21,7 +21,8 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 PEER_HEADER: Final = "antiphon-speaks-for"
 """Header of what comes from another kernel, with a `PeerStatement`."""
 
-HAND_OVER_PATH: Final = "/peer/hand-over"
+HAND_OVER_PATH: Final = ("peer", "hand-over")
+"""Path of a WebSocket that asks for a tree; its number follows."""
 
 CONNECT_SECONDS: Final = 2.0
 """How long a kernel may take to let another one in."""

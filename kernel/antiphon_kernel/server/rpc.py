@@ -8,16 +8,17 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
+from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from antiphon_kernel.access import AuthenticationError
-from antiphon_kernel.client.tool_client import CallNotMade
+from antiphon_kernel.client.connecting import CallNotMade
+from antiphon_kernel.client.transfers import export_context
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import (
     MessageError,
@@ -29,8 +30,9 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.connections import GUARD
-from antiphon_kernel.server.forwarding import Forwarder, SessionCalls
+from antiphon_kernel.server.forwarding import PATIENCE_SECONDS, Forwarder, SessionCalls
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.peers import PeerAddress
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import whole_message
 from antiphon_kernel.subscriptions import Subscription, Subscriptions
@@ -46,11 +48,13 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import quote, truncate
-from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 FAREWELL_SECONDS: Final = 1.0
 """How long the calls of a kernel that ends may take."""
+
+_SILENCE_SECONDS: Final = 30.0
+"""How long another kernel may say nothing on the way of an export."""
 
 _logger: Final = logging.getLogger("antiphon.calls")
 
@@ -90,15 +94,19 @@ class RequestEndpoint:
     """One kind of request as an application; a stream is answered before its session ends."""
 
     access: Authenticator
-    answer: Callable[[Request, AuthenticatedSession], Awaitable[Response]]
+    forwarder: Forwarder
+    answer: Callable[[Request, SessionCalls], Awaitable[Response]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         started = False
         try:
-            async with self.access.session(scope) as visit:
+            async with (
+                self.access.session(scope) as visit,
+                aclosing(SessionCalls(self.forwarder, visit)) as calls,
+            ):
                 await self.access.before_call(visit)
-                response = await self.answer(request, visit)
+                response = await self.answer(request, calls)
                 if isinstance(response, StreamingResponse):
                     started = True
                     await response(scope, receive, send)
@@ -138,67 +146,53 @@ class RpcEndpoint:
         """Say goodbye on every connection, behind the answer that is being made."""
         ending = [one.end() for one in self._conversations]
         if ending:
-            await asyncio.wait(map(asyncio.ensure_future, ending), timeout=FAREWELL_SECONDS)
+            # What another kernel carries out may wait until that has taken the context.
+            seconds = FAREWELL_SECONDS if self.kernel.cluster is None else PATIENCE_SECONDS
+            await asyncio.wait(map(asyncio.ensure_future, ending), timeout=seconds)
 
-    async def post(self, request: Request, visit: AuthenticatedSession) -> Response:
+    async def post(self, request: Request, calls: SessionCalls) -> Response:
         """Answer one call: the body is the parameters, the answer the result or `{"error": …}`.
 
         The answer to block.subscribe goes on with a line for each event.
         """
-        body = await self._body(request)
-        params = _parse_params(body)
+        params = _parse_params(await self._body(request))
+        result = await calls.call(request.path_params["tool"], params)
+        subscriptions = self.kernel.subscriptions.claim(calls.visit.actor.session)
+        if subscriptions:
+            return StreamingResponse(_lines(result, subscriptions[0]), media_type=LINES)
+        return _json(result)
 
-        async def here() -> Response:
-            result = await self.kernel.call(visit.actor, request.path_params["tool"], params)
-            subscriptions = self.kernel.subscriptions.claim(visit.actor.session)
-            if subscriptions:
-                return StreamingResponse(_lines(result, subscriptions[0]), media_type=LINES)
-            return _json(result)
-
-        return await self._at_owner(request, visit, here, body)
-
-    async def _at_owner(
-        self,
-        request: Request,
-        visit: AuthenticatedSession,
-        here: Callable[[], Awaitable[Response]],
-        body: bytes = b"",
-    ) -> Response:
-        """Answer a request here, or with what the kernel answers that has its context."""
-        there = partial(self.forwarder.relay, request, body)
-        return await self.forwarder.at_owner(visit, here, there)
-
-    async def message(self, request: Request, visit: AuthenticatedSession) -> Response:
+    async def message(self, request: Request, calls: SessionCalls) -> Response:
         """Answer one request to `/messages` as the tools of messages do; text only is written."""
-        body = await self._body(request)
-        tool, params = _message_call(request, body)
+        tool, params = _message_call(request, await self._body(request))
+        return _json(await calls.call(tool, params))
 
-        async def here() -> Response:
-            return _json(await self.kernel.call(visit.actor, tool, params))
-
-        return await self._at_owner(request, visit, here, body)
-
-    async def export(self, request: Request, visit: AuthenticatedSession) -> Response:
+    async def export(self, request: Request, calls: SessionCalls) -> Response:
         """Answer with a context as text.
 
         An answer that ends early has been broken off; lines of JSON end with the reason then.
         """
-        call = self.kernel.start_call(visit.actor, self.kernel.registry["context.export"])
-        redact = request.query_params.getlist("redact")
-        params = call.tool.parse({**_query(request), "redact": redact})
+        call = self.kernel.start_call(calls.visit.actor, self.kernel.registry["context.export"])
+        asked = {**_query(request), "redact": request.query_params.getlist("redact")}
+        params = call.tool.parse(asked)
         assert isinstance(params, ContextExportParams)
 
         async def here() -> Response:
             context = await call.context(params.context)
             return _Export(exported(call, context, params), params.format)
 
-        return await self._at_owner(request, visit, here)
+        async def there(owner: PeerAddress) -> Response:
+            pieces = iterate_in_threadpool(export_context(owner, asked, _SILENCE_SECONDS))
+            first = await anext(pieces)  # a refusal has to come before any answer
+            return _Export(_texts(first, pieces), params.format)
 
-    async def import_(self, request: Request, visit: AuthenticatedSession) -> Response:
+        return await self.forwarder.at_owner(calls.visit, here, there)
+
+    async def import_(self, request: Request, calls: SessionCalls) -> Response:
         """Make a context of the lines of JSON in the body; answer as context.import does."""
         stream = request.stream()
         try:
-            call = self.kernel.start_call(visit.actor, self.kernel.registry["context.import"])
+            call = self.kernel.start_call(calls.visit.actor, self.kernel.registry["context.import"])
             params = call.tool.parse({"text": "", **_query(request)})
             assert isinstance(params, ContextImportParams)
             made = await imported(call, _import_body(call, stream), params.label)
@@ -206,7 +200,7 @@ class RpcEndpoint:
             # A client that is still sending reads no answer before that.
             with suppress(ClientDisconnect, AntiphonError):
                 async for _ in stream:
-                    self.kernel.sessions.check(visit.actor)
+                    self.kernel.sessions.check(calls.visit.actor)
             raise
         return _json(made.model_dump(mode="json", exclude_none=True))
 
@@ -239,7 +233,7 @@ class RpcEndpoint:
     ) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
         conversation = _Conversation(socket, self.kernel.subscriptions, visit.actor.session)
-        calls = SessionCalls(self.kernel, self.forwarder, visit, conversation.pass_on)
+        calls = SessionCalls(self.forwarder, visit)
         self._conversations.add(conversation)
         try:
             while True:
@@ -265,7 +259,7 @@ class RpcEndpoint:
         finally:
             self._conversations.discard(conversation)
             await conversation.close()
-            await calls.close()
+            await calls.aclose()
 
     async def _answer(self, calls: SessionCalls, text: str) -> dict[str, Any]:
         number: object = None
@@ -319,10 +313,6 @@ class _Conversation:
         self._subscriptions = subscriptions
         self._session = session
         self._pushing: dict[asyncio.Task[None], Subscription] = {}
-        self._announced = set[str]()
-        """Subscriptions whose answer has been sent."""
-        self._news = News()
-        self._is_closed = False
         self._sending = asyncio.Lock()
         self._send_now: Callable[[bytes], bool] = socket.scope[GUARD].send_now
 
@@ -332,24 +322,11 @@ class _Conversation:
         if ended:
             await asyncio.wait(ended)
         await self._send(message)
-        if (named := message.get("result", {}).get("subscription")) is not None:
-            # It is named once more, by the answer that ends it.
-            self._announced ^= {named}
-            self._news.announce()
         for subscription in self._subscriptions.claim(self._session):
             name = f"events of subscription {subscription.id}"
             task = asyncio.create_task(self._push(subscription), name=name)
             self._pushing[task] = subscription
             task.add_done_callback(self._pushed)
-
-    async def pass_on(self, message: dict[str, Any]) -> None:
-        """Send an event that comes from another kernel, behind the answer to its subscription."""
-        while message["subscription"] not in self._announced and not self._is_closed:
-            await self._news.wait()
-        if "error" in message:
-            self._announced.discard(message["subscription"])
-        with suppress(ConnectionResetError):
-            await self._send(message)
 
     async def end(self) -> None:
         """Say goodbye once the call that is being carried out has been answered."""
@@ -360,8 +337,6 @@ class _Conversation:
 
     async def close(self) -> None:
         """Pass no event on any more."""
-        self._is_closed = True
-        self._news.announce()
         pushing = list(self._pushing)
         for task in pushing:
             task.cancel()
@@ -423,6 +398,12 @@ class _Export(StreamingResponse):
                     await part(as_line(ErrorLine(error=error.as_json())), more=True)
                 return
             await part("", more=False)
+
+
+async def _texts(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
+    yield first.decode()
+    async for piece in pieces:
+        yield piece.decode()
 
 
 async def _import_body(call: Call, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

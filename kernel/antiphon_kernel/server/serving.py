@@ -10,6 +10,7 @@ import shutil
 import socket as sockets
 import stat
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -43,7 +45,7 @@ from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.mcp.endpoint import METADATA_PATH, PATH, McpEndpoint
 from antiphon_kernel.server.peers import HAND_OVER_PATH, cluster_secret
-from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint, refusal
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -71,7 +73,7 @@ class Server:
         self.connections = Connections(limits)
         self._doorman = AcceptQueue()
         self.access = Authenticator(kernel, self.token, self.connections, limits)
-        self._forwarder = Forwarder(kernel.cluster)
+        self._forwarder = Forwarder(kernel)
         self.replicas = SyncEndpoint(kernel, self.access, self._forwarder, limits)
         self._calls = RpcEndpoint(kernel, self.access, self._forwarder, limits)
         self.mcp = McpEndpoint(kernel, self.access, self._forwarder, limits)
@@ -91,14 +93,13 @@ class Server:
     @property
     def routes(self) -> list[Route | WebSocketRoute]:
         """Return every endpoint: documents, tool calls, exports and imports, and `/health`."""
-        calls, answers = self._calls, partial(RequestEndpoint, self.access)
+        calls, answers = self._calls, partial(RequestEndpoint, self.access, self._forwarder)
 
         async def health(_: Request) -> Response:
             cluster = self._kernel.cluster
             can_write = cluster is None or cluster.ownership.is_live
             return JSONResponse({"kernel": self._kernel.id}, 200 if can_write else 503)
 
-        hand_over = Route(HAND_OVER_PATH, self._hand_over, methods=["POST"])
         return [
             WebSocketRoute("/sync/{context}", self.replicas),
             WebSocketRoute("/call", calls.socket),
@@ -109,17 +110,21 @@ class Server:
             Route(PATH, self.mcp, methods=["GET", "POST", "DELETE"]),
             *(Route(METADATA_PATH + one, self.mcp.metadata) for one in ("", PATH)),
             Route("/health", health),
-            *([hand_over] if self._kernel.cluster is not None else []),
+            WebSocketRoute(f"/{'/'.join(HAND_OVER_PATH)}/{{root:int}}", self._hand_over),
         ]
 
-    async def _hand_over(self, request: Request) -> Response:
+    async def _hand_over(self, socket: WebSocket) -> None:
         """Let another kernel of the cluster have a tree of forks."""
+        answer: dict[str, Any] = {}
+        await socket.accept()
         try:
-            self.access.check_peer(request.headers)
-            await self._kernel.open_contexts.hand_over(int((await request.json())["root"]))
+            self.access.check_peer(socket.headers)
+            await self._kernel.open_contexts.hand_over(socket.path_params["root"])
         except AntiphonError as error:
-            return refusal(error)
-        return JSONResponse({})
+            answer["error"] = error.as_json()
+        with suppress(WebSocketDisconnect):
+            await socket.send_json(answer)
+            await socket.close()
 
     async def start(
         self, *, port: int, socket: Path, listen: tuple[str, int] | None = None
@@ -194,11 +199,11 @@ class Server:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
         # Once the data folder has been deleted, another kernel's socket may be at the path.
         is_own = _identity(self.socket) == self._socket_id
+        self._kernel.start_closing()  # subscribers hear of the end, not of contexts that move
         # Other kernels reach what is still here, and ask for it, until all is handed over.
         await self._kernel.open_contexts.hand_over_all()
         for server, _ in self._listeners:
             server.close()
-        self._kernel.start_closing()
         if is_own:
             self.socket.unlink(missing_ok=True)
         await asyncio.gather(self.replicas.stop(), self._calls.stop(), self.mcp.stop())

@@ -126,6 +126,7 @@ async def test_replica_keeps_rejected_text_until_it_can_be_written_down(
     assert (await served.context()).document.text(block) == "hello there"
 
 
+@pytest.mark.sqlite
 async def test_replica_of_another_epoch_writes_down_what_never_arrived(
     served: ServedKernel, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -498,10 +498,11 @@ async def test_only_who_shows_the_secret_speaks_for_others(
     headers = {"antiphon-speaks-for": json.dumps(["amy", "human", "tcp", None, True, None])}
     if shown is not None:
         headers["Authorization"] = f"Bearer {shown}"
-    for path in ("/call/session.whoami", "/peer/hand-over"):
-        found = await answered(pair.owner, "POST", path, b'{"root": 1}', **headers)
-        assert found.status == 401
+    found = await answered(pair.owner, "POST", "/call/session.whoami", b"", **headers)
+    assert found.status == 401
     base = pair.owner.doors.http.replace("http", "ws", 1)
+    async with connect(f"{base}/peer/hand-over/1", additional_headers=headers) as asking:
+        assert json.loads(await asking.recv())["error"]["code"] == "permission_denied"
     socket = await connect(f"{base}/sync/default", additional_headers=headers)
     assert (await closing(socket))[0] == 4401
     assert owns(pair.owner)

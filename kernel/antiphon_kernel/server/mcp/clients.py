@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,34 +24,6 @@ from antiphon_kernel.types.records import Actor, Principal
 _NAMELESS: Final = "mcp-client"
 
 
-class FollowedElsewhere:
-    """A subscription at another kernel: an item for each time that its block has changed."""
-
-    def __init__(self, identity: str) -> None:
-        self.id = identity
-        self._changed = asyncio.Event()
-        self._is_over = False
-
-    def take(self, message: Mapping[str, Any]) -> None:
-        """Take what the other kernel says: an event, or that there are no more."""
-        self._is_over = "error" in message
-        self._changed.set()
-
-    def skip(self) -> None:
-        """Leave out what has changed so far."""
-        if not self._is_over:
-            self._changed.clear()
-
-    def __aiter__(self) -> AsyncIterator[None]:
-        return self
-
-    async def __anext__(self) -> None:
-        await self._changed.wait()
-        if self._is_over:
-            raise StopAsyncIteration
-        self._changed.clear()
-
-
 @dataclass(eq=False)
 class McpClient:
     """One program, and the session in which it acts."""
@@ -59,34 +31,13 @@ class McpClient:
     actor: Actor
     session: str
     """Its session of MCP; empty in the era without sessions."""
-    elsewhere: dict[str, FollowedElsewhere] = field(default_factory=dict)
-    """Its subscriptions at other kernels, by their ids."""
+    caller: SessionCalls
     telling: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Tells of changes of what it has subscribed to in its session, by URI."""
     calls: set[asyncio.Task[dict[str, Any]]] = field(default_factory=set)
     """Calls under way."""
     leaving: asyncio.TimerHandle | None = None
     """When it has been idle for too long."""
-    caller: SessionCalls = field(init=False)
-
-    async def take(self, message: dict[str, Any]) -> None:
-        """Take what comes of a subscription at another kernel, perhaps before its answer."""
-        self.follow(message["subscription"]).take(message)
-
-    def follow(self, subscription: str) -> FollowedElsewhere:
-        """Return a subscription at another kernel."""
-        if subscription not in self.elsewhere:
-            self.elsewhere[subscription] = FollowedElsewhere(subscription)
-        return self.elsewhere[subscription]
-
-    def unfollow(self, followed: FollowedElsewhere) -> None:
-        """End a subscription at another kernel."""
-        self.elsewhere.pop(followed.id, None)
-        call = self.caller.call("block.unsubscribe", {"subscription": followed.id})
-        work = asyncio.create_task(call, name="end of a subscription")
-        self.calls.add(work)
-        work.add_done_callback(self.calls.discard)
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def run(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """Return the result of a call, which ends when the program has to go.
@@ -137,9 +88,8 @@ class McpClients:
             actor = self._kernel.open_session(
                 principal, VIA_MCP, credential=by.credential, lasts=False, within=by.within
             )
-            client = self._clients[key] = McpClient(actor, session)
-            acting = replace(visit, actor=actor)
-            client.caller = SessionCalls(self._kernel, self._forwarder, acting, client.take)
+            caller = SessionCalls(self._forwarder, replace(visit, actor=actor))
+            client = self._clients[key] = McpClient(actor, session, caller)
             self._kernel.sessions.on_dismissal(actor, lambda _: self._end(key))
         self._stay(key, client)
         return client
@@ -163,8 +113,7 @@ class McpClients:
         client.leaving = loop.call_later(self._idle, self._leave, key, client)
 
     def _leave(self, key: object, client: McpClient) -> None:
-        follows = client.elsewhere or self._kernel.subscriptions.of(client.actor.session)
-        if client.calls or follows:
+        if client.calls or self._kernel.subscriptions.of(client.actor.session):
             self._stay(key, client)
         else:
             self._end(key)
@@ -180,7 +129,7 @@ class McpClients:
             ending.add_done_callback(self._ending.discard)
 
     async def _close(self, client: McpClient) -> None:
-        await client.caller.close()
+        await client.caller.aclose()
         await self._kernel.close_session(client.actor)
 
     async def _principal(self, visit: AuthenticatedSession, name: str) -> Principal:

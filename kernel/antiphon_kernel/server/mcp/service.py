@@ -24,7 +24,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.mcp.clients import FollowedElsewhere, McpClient, McpClients
+from antiphon_kernel.server.mcp.clients import McpClient, McpClients
 from antiphon_kernel.server.mcp.tools import OFFERS, call_tool, explained, listed_tools
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError
@@ -200,7 +200,7 @@ class McpService:
         acknowledged.
         """
         client, bus = await self._client(ctx), InMemorySubscriptionBus()
-        handler, followed = ListenHandler(bus), dict[str, Subscription | FollowedElsewhere]()
+        handler, followed = ListenHandler(bus), dict[str, Subscription]()
         for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
             with suppress(MCPError):
                 followed[uri] = await self._follow(client, uri)
@@ -221,18 +221,16 @@ class McpService:
         finally:
             telling.cancel()
 
-    async def _follow(self, client: McpClient, uri: str) -> Subscription | FollowedElsewhere:
+    async def _follow(self, client: McpClient, uri: str) -> Subscription:
         subscribe = {"block_ids": [_reference(uri)]}
         begun = await self._call(client, "block.subscribe", subscribe, uri)
-        if client.caller.is_elsewhere(begun["subscription"]):
-            return client.follow(begun["subscription"])
         self._kernel.subscriptions.claim(client.actor.session)
         return self._kernel.subscriptions.find(client.actor, begun["subscription"])
 
     async def _tell(
         self,
         client: McpClient,
-        followed: Subscription | FollowedElsewhere,
+        followed: Subscription,
         tell: Callable[[str], Awaitable[None]],
         uri: str,
     ) -> None:
@@ -245,10 +243,9 @@ class McpService:
         except AntiphonError:
             pass  # whoever reads the block again is told why
         finally:
-            if isinstance(followed, Subscription):
-                self._kernel.subscriptions.end(followed)
-            else:
-                client.unfollow(followed)
+            with suppress(AntiphonError):  # it has ended with its session, or with its kernel
+                await client.caller.call("block.unsubscribe", {"subscription": followed.id})
+            self._kernel.subscriptions.end(followed)
 
     async def _client(self, ctx: _Context) -> McpClient:
         assert ctx.request is not None
