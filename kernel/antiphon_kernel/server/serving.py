@@ -100,6 +100,7 @@ class Server:
             can_write = cluster is None or cluster.ownership.is_live
             return JSONResponse({"kernel": self._kernel.id}, 200 if can_write else 503)
 
+        hand_over = WebSocketRoute(f"/{'/'.join(HAND_OVER_PATH)}/{{root:int}}", self._hand_over)
         return [
             WebSocketRoute("/sync/{context}", self.replicas),
             WebSocketRoute("/call", calls.socket),
@@ -110,7 +111,7 @@ class Server:
             Route(PATH, self.mcp, methods=["GET", "POST", "DELETE"]),
             *(Route(METADATA_PATH + one, self.mcp.metadata) for one in ("", PATH)),
             Route("/health", health),
-            WebSocketRoute(f"/{'/'.join(HAND_OVER_PATH)}/{{root:int}}", self._hand_over),
+            *([hand_over] if self._kernel.cluster is not None else ()),
         ]
 
     async def _hand_over(self, socket: WebSocket) -> None:
