@@ -248,7 +248,7 @@ def keys() -> None:
         sys.exit(ExitCode.FAILED)
 
 
-PLACES = ("document", "kernel", "files", "models", "app", "soak", "ssh", "web")
+PLACES = ("document", "kernel", "files", "models", "app", "soak", "ssh", "store", "web")
 """The things that can be measured: tests/bench/*.py."""
 
 
