@@ -75,7 +75,7 @@ test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian
 	@$(PYTEST) -q -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
 test-failed: $(READY) ## the tests that failed last, one after the other
-	@$(PYTEST) -q --last-failed --last-failed-no-failures none
+	@$(PYTEST) -q --last-failed --last-failed-no-failures none $(ARGS)
 
 invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CASES=n for another number)
 	@ANTIPHON_CASES=$(CASES) $(PYTEST) -q -n auto tests/kernel/invariants
