@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -17,6 +17,9 @@ from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
+
+_PAUSE_SECONDS: Final = 0.05
+"""Pause before a call is made once more that a kernel which ends has not begun with."""
 
 
 class ToolClient:
@@ -93,7 +96,7 @@ class ToolClient:
                 result = await answer
                 break
             except CallNotMade:
-                continue  # another kernel may be there already
+                await asyncio.sleep(_PAUSE_SECONDS)  # another kernel may be there, or this one yet
             finally:
                 self._pending.pop(number, None)
         if tool == "block.subscribe":
