@@ -97,6 +97,7 @@ class ToolClient:
                 break
             except CallNotMade:
                 await asyncio.sleep(_PAUSE_SECONDS)  # another kernel may be there, or this one yet
+                continue
             finally:
                 self._pending.pop(number, None)
         if tool == "block.subscribe":
