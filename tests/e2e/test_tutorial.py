@@ -110,7 +110,7 @@ class Readers:
         terminal = self._open[keys.person]
         for key in keys.pressed:
             name = NAMES.get(key, key.lower())
-            terminal.type(KEYS[name] if name in KEYS else key)
+            terminal.type(KEYS.get(name, key))
         for text in keys.seen:
             terminal.wait_for(text, what=f"{keys}")
 
