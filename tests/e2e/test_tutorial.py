@@ -25,6 +25,7 @@ NAMES: Final = {"Esc": "escape", "PgUp": "pageup", "PgDn": "pagedown"} | dict(
 )
 SIZE: Final = {"cols": 100, "rows": 30}
 APP: Final = "antiphon"
+QUIT: Final = "Ctrl+Q"
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Command:
 
 @dataclass
 class Keys:
-    """What somebody presses in a program that is open, and sees after it."""
+    """Keys that somebody presses in a program that is open, and the texts that it shows then."""
 
     person: str
     pressed: Sequence[str]
@@ -113,6 +114,8 @@ class Readers:
             terminal.type(KEYS.get(name, key))
         for text in keys.seen:
             terminal.wait_for(text, what=f"{keys}")
+        if QUIT in keys.pressed:
+            self._end(keys.person)
 
     def _run(self, command: Command, *, is_open: bool) -> None:
         line = self._known(command.line.replace("'", "")) if "…" in command.line else command.line
@@ -154,7 +157,7 @@ class Readers:
 
 @pytest.fixture
 def path(machine: Machine, tmp_path: Path) -> str:
-    """Where programs are looked for: `ssh` knows no host, and notes none but here."""
+    """Return the search path of programs, with an `ssh` that has cleo's key and knows no host."""
     shim = tmp_path / "bin" / "ssh"
     shim.parent.mkdir()
     key = machine.home / ".ssh" / "id_ed25519"
