@@ -15,8 +15,7 @@ import click
 
 from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
-from antiphon.cli.launcher import chosen_data
-from antiphon.locations import data_folder, project_root
+from antiphon.locations import chosen_data, data_folder, project_root
 from antiphon_kernel.client.usage import refuse_password, store_option
 from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE, STORE_VARIABLE
 from antiphon_kernel.types.quoting import count_of
