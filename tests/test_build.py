@@ -13,7 +13,6 @@ from zipfile import ZipFile
 
 import pytest
 
-
 ROOT = Path(__file__).parents[1]
 SOURCES = ("app", "docs", "kernel", "tests", "themes")
 LOCAL = (
