@@ -142,10 +142,7 @@ def send(
     "--max-rounds", type=click.IntRange(1), help="End the turn after so many rounds of tool calls."
 )
 @click.option(
-    "--context",
-    metavar="LABEL",
-    shell_complete=complete_context,
-    help="Context, made if there is none.  [default: default]",
+    "--context", metavar="LABEL", help="Context, made if there is none.  [default: default]"
 )
 @kernel_options
 def run(

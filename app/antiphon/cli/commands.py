@@ -78,8 +78,8 @@ class _FileOrCommand(CommandGroup):
         return _file_command(cmd_name) if found is None and is_path else found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        files = [CompletionItem(incomplete, type="file")]
-        return super().shell_complete(ctx, incomplete) or files
+        found = super().shell_complete(ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
 
 
 @click.group(

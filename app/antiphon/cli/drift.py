@@ -27,9 +27,7 @@ _option = partial(click.Option, default=None)
 _flag = partial(click.Option, is_flag=True, default=None)
 _DRIFT: Final = click.Argument(["drift_id"])
 _TO, _SOURCE = (click.Argument([one], shell_complete=complete_context) for one in ("to", "source"))
-_CONTEXT: Final = _option(
-    ["--context"], shell_complete=complete_context, help="Id or label.  [default: default]"
-)
+_CONTEXT: Final = _option(["--context"], help="Id or label.  [default: default]")
 _BLOCKS: Final = _option(["--block", "blocks"], multiple=True, help="One block; may be repeated.")
 _WAKE: Final = _option(["--wake/--no-wake"], help="Whether models answer.  [default: people's]")
 _TARGET: Final = _option(["--target"], help="Where it goes.  [default: the parent of the fork]")

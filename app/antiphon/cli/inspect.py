@@ -20,7 +20,7 @@ from antiphon.cli.kernel_option import (
     print_result,
     run_with_kernel,
 )
-from antiphon.cli.shell_completion import complete_context, complete_model
+from antiphon.cli.shell_completion import complete_context
 from antiphon.time_format import to_the_second
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
@@ -87,12 +87,7 @@ def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
 
 @click.command()
 @click.argument("context", required=False, shell_complete=complete_context)
-@click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=complete_model,
-    help="The model that reads.  [default: the only one]",
-)
+@click.option("--model", metavar="NAME", help="The model that reads.  [default: the only one]")
 @_json
 @kernel_options
 def layout(context: str | None, model: str | None, as_json: bool, kernel: KernelTarget) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
+if TYPE_CHECKING:
+    from antiphon_kernel.client.address import KernelAddress
+
+_SHELLS: Final = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _SECONDS: Final = 1.0
 """How long a kernel may take to answer before nothing is offered."""
 
@@ -17,7 +21,7 @@ _HARMLESS: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
 def completion(shell: str) -> None:
     """Print what makes a shell complete commands, options, files and names of a running kernel.
 
@@ -29,11 +33,8 @@ def completion(shell: str) -> None:
     bash needs its package bash-completion for this. zsh reads ~/.zfunc if ~/.zshrc says
     fpath+=~/.zfunc before compinit. New shells complete then.
     """
-    found = get_completion_class(shell)
-    if found is None:
-        raise click.UsageError(f"there is no completion for {shell}")
     command = click.get_current_context().find_root().command
-    click.echo(found(command, {}, "antiphon", "_ANTIPHON_COMPLETE").source())
+    click.echo(_SHELLS[shell](command, {}, "antiphon", "_ANTIPHON_COMPLETE").source())
 
 
 def _listed_by(
@@ -53,7 +54,7 @@ def _listed_by(
         from antiphon_kernel.client.tool_client import ToolClient
         from antiphon_kernel.types.errors import AntiphonError
 
-        async def ask() -> list[str]:
+        async def ask(address: KernelAddress) -> list[str]:
             calls = ToolClient(lambda: address, once=True)
             try:
                 found = await asyncio.wait_for(calls.call(tool, {}), _SECONDS)
@@ -64,7 +65,7 @@ def _listed_by(
         try:
             data = ctx.params.get("data") or data_folder(project_root(Path.cwd()))
             address = None if ctx.params.get("url") else kernel_at(data)
-            names = asyncio.run(ask()) if address is not None else []
+            names = asyncio.run(ask(address)) if address is not None else []
         except (AntiphonError, OSError, TimeoutError):
             return []
         return [one for one in names if one.startswith(begun) and _HARMLESS.fullmatch(one)]
