@@ -127,16 +127,21 @@ def _parts(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-def main() -> None:
+def since_release() -> tuple[list[Change], str, str]:
+    """Return the changes since the last release, its version, and the version here."""
     last = max(RELEASES.glob(f"*/{API_FILE}"), key=lambda path: _parts(path.parent.name))
     then = json.loads(last.read_text("utf-8"))
     found = list(changes(facts_of(then["tools"]), facts_of(api_of(ALL_TOOLS))))
-    now = version_here()
+    return found, then["version"], version_here()
+
+
+def main() -> None:
+    found, then, now = since_release()
     for breaks, what in sorted(found, reverse=True):
         sys.stdout.write(f"{'breaks' if breaks else 'adds  '}  {what}\n")
     kind = kind_of(found)
-    sys.stdout.write(f"{kind} changes since {then['version']}; this is {now}\n")
-    sys.exit(0 if is_allowed(kind, then["version"], now) else 1)
+    sys.stdout.write(f"{kind} changes since {then}; this is {now}\n")
+    sys.exit(0 if is_allowed(kind, then, now) else 1)
 
 
 if __name__ == "__main__":
