@@ -15,10 +15,10 @@ STAGE := /tmp/antiphon-demo
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks docs site screenshots animation clean crash
+.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks build install-check api-check released test-pythons docs site screenshots animation clean crash
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(READY) ## build the environment in .venv (every other target does it when needed)
 
@@ -85,6 +85,9 @@ test-kernel test-app test-e2e: test-%: $(READY)
 test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
 	@$(LIMITED) -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
+test-pythons: $(READY) ## a part of the tests with every other Python from 3.12 on that is here
+	@$(BIN)/python -m tests.other_pythons
+
 test-failed: $(READY) ## the tests that failed last, one after the other
 	@$(LIMITED) --last-failed --last-failed-no-failures none $(ARGS)
 
@@ -94,6 +97,18 @@ invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CAS
 
 crash: $(READY) ## kill the kernel 200 times while it is written to; nothing may be lost
 	@ANTIPHON_CRASHES=200 $(PYTEST) -q tests/kernel/crash
+
+build: $(READY) ## build the wheel and the source distribution in dist
+	@$(BIN)/python -m hatchling build
+
+install-check: $(READY) ## install the wheel with pipx and uv in empty homes, use it, and see what is left
+	@$(BIN)/python -m tests.install_check
+
+api-check: $(READY) ## compare the tools' schemas with those of the last release, as semantic versioning does
+	@$(BIN)/python -m tests.kernel.reference.api_check
+
+released: $(READY) ## write tests/released/VERSION, files of this version that later ones have to open
+	@$(BIN)/python -m tests.released
 
 lint: $(READY) ## style, format, strict types, of the tests too
 	@$(BIN)/ruff check --quiet
