@@ -51,10 +51,11 @@ def _listed_by(
 
         from antiphon.locations import data_folder, project_root
         from antiphon_kernel.client.discovery import kernel_at
-        from antiphon_kernel.client.tool_client import ToolClient
         from antiphon_kernel.types.errors import AntiphonError
 
         async def ask(address: KernelAddress) -> list[str]:
+            from antiphon_kernel.client.tool_client import ToolClient
+
             calls = ToolClient(lambda: address, once=True)
             try:
                 found = await asyncio.wait_for(calls.call(tool, {}), _SECONDS)
