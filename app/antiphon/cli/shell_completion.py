@@ -40,10 +40,7 @@ def completion(shell: str) -> None:
 def _listed_by(
     tool: str, list_name: str, field: str
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return a function that completes names which a tool of this project's kernel lists.
-
-    No kernel is started for it, and none is asked that `--url` names.
-    """
+    """Return a function that completes names which a tool lists; it starts no kernel."""
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
         import asyncio
