@@ -85,8 +85,18 @@ test-kernel test-app test-e2e: test-%: $(READY)
 test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
 	@$(LIMITED) -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
-test-pythons: $(READY) ## a part of the tests with every other Python from 3.12 on that is here
-	@$(BIN)/python -m tests.other_pythons
+# The last one of each minor version that is here, of the system or of pyenv.
+PYTHONS ?= $(foreach minor,12 13 14 15,$(lastword $(wildcard /usr/bin/python3.$(minor) \
+	/usr/local/bin/python3.$(minor) $(HOME)/.pyenv/versions/3.$(minor).*/bin/python)))
+PART := tests/kernel/client tests/kernel/storage tests/kernel/daemon tests/app/cli tests/app/widgets tests/e2e/test_call.py
+
+test-pythons: $(READY) ## a part of the tests with newer Pythons that are here (PYTHONS="/path/to/python3.14 ...")
+	@for python in $(PYTHONS); do \
+		venv=$(VENV)/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
+		echo "With $$($$python --version):" && $(BIN)/uv venv --quiet --clear --python $$python $$venv && \
+		$(BIN)/uv pip install --quiet --python $$venv/bin/python --constraint constraints.txt --editable '.[dev]' && \
+		$$venv/bin/python -m pytest -q -n auto $(PART) || exit; done
+	@test -n "$(strip $(PYTHONS))" || echo "No Python but $$($(BIN)/python --version) is here." >&2
 
 test-failed: $(READY) ## the tests that failed last, one after the other
 	@$(LIMITED) --last-failed --last-failed-no-failures none $(ARGS)

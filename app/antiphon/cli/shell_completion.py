@@ -40,10 +40,7 @@ def completion(shell: str) -> None:
 def _listed_by(
     tool: str, list_name: str, field: str
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return a function that completes names which a tool of this project's kernel lists.
-
-    No kernel is started for it, and none is asked that `--url` names.
-    """
+    """Return a function that completes names which a tool lists; it starts no kernel."""
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
         import asyncio
@@ -51,10 +48,11 @@ def _listed_by(
 
         from antiphon.locations import data_folder, project_root
         from antiphon_kernel.client.discovery import kernel_at
-        from antiphon_kernel.client.tool_client import ToolClient
         from antiphon_kernel.types.errors import AntiphonError
 
         async def ask(address: KernelAddress) -> list[str]:
+            from antiphon_kernel.client.tool_client import ToolClient
+
             calls = ToolClient(lambda: address, once=True)
             try:
                 found = await asyncio.wait_for(calls.call(tool, {}), _SECONDS)
