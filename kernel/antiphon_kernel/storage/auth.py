@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-from antiphon_kernel.storage.database import Row, insertion
+from antiphon_kernel.storage.database import Row
 from antiphon_kernel.storage.schema import AUTH_SCHEMA
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import PrincipalKind
@@ -219,10 +219,7 @@ class AuthStore:
                     "UPDATE credentials SET uses = uses + 1 WHERE number = ?",
                     [(credential.number,)],
                 ),
-                (
-                    insertion("clients", 'credential secret "user" first_used'),
-                    rows,
-                ),
+                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
             ]
         )
         self.changed.notify()

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -57,31 +57,6 @@ class TakenError(AntiphonError):
             found=truncate(name),
         )
         self.name = name
-
-
-@cache
-def insertion(table: str, columns: str, source: str = "") -> str:
-    """Return an INSERT.
-
-    Args:
-        columns: their names with spaces between them.
-        source: what is inserted, if it is not a value for each column.
-    """
-    names = columns.split()
-    source = source or f"VALUES ({', '.join('?' * len(names))})"
-    return f"INSERT INTO {table} ({', '.join(names)}) {source}"
-
-
-@cache
-def upsert(table: str, key: str, columns: str, source: str = "") -> str:
-    """Return an INSERT that puts a row in the place of the one with the same key.
-
-    Args:
-        columns: those without the key's.
-    """
-    changes = ", ".join(f"{one} = excluded.{one}" for one in columns.split())
-    conflict = f" ON CONFLICT ({', '.join(key.split())}) DO UPDATE SET {changes}"
-    return insertion(table, f"{key} {columns}", source) + conflict
 
 
 def execute(

@@ -21,13 +21,7 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import (
-    FenceError,
-    Row,
-    Statement,
-    TakenError,
-    upsert,
-)
+from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -159,11 +153,11 @@ class Journal(JournalReader):
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
     async def set_setting(self, key: str, value: str) -> None:
-        await self._database.insert(upsert("kernel", "key", "value"), (key, value))
+        await self._database.insert("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
 
     async def settle(self, key: str, value: str) -> str:
         """Store a fact about the kernel unless there is one; return the one that there is."""
-        sql = "INSERT INTO kernel (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+        sql = "INSERT OR IGNORE INTO kernel VALUES (?, ?)"
         await self._database.insert(sql, (key, value))
         return (await self.settings(key))[key]
 
@@ -219,7 +213,7 @@ class Journal(JournalReader):
     ) -> None:
         """Store the session that an agent has, and the version of its context that it has read."""
         self.refuse_if_broken()
-        sql = upsert("agent_sessions", "context agent", "session seq")
+        sql = "INSERT OR REPLACE INTO agent_sessions VALUES (?, ?, ?, ?)"
         row = context.number, agent, session, seq
         await self._database.write([*self._fenced(context.number), (sql, [row])])
 

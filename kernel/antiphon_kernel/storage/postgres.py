@@ -13,19 +13,18 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Final
 
 import psycopg
 from psycopg.abc import Buffer
-from psycopg.adapt import AdaptersMap, Dumper, Loader
+from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import TupleRow
-from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumperUnknown
 
 from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
@@ -55,14 +54,19 @@ _CONNECT_SECONDS: Final = 4
 _IDLE_SECONDS: Final = 2
 """Seconds after which the server ends a transaction whose kernel says nothing more."""
 
-_ROWS_AT_ONCE: Final = 1_000
-"""How many rows one statement inserts at most."""
+_ROWS_AT_ONCE: Final = 64
+"""How many rows one statement inserts at most, a power of two."""
 
-_COLUMN_TYPES: Final = (
-    "SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)"
-    " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
-    " WHERE c.relnamespace = ?::text::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0"
+_REPLACING: Final = (
+    "SELECT relname::text, format(' ON CONFLICT (%s) DO UPDATE SET %s',"
+    " string_agg(quote_ident(attname), ', ' ORDER BY attnum) FILTER (WHERE attnum = ANY (indkey)),"
+    " string_agg(format('%1$I = excluded.%1$I', attname), ', ')"
+    " FILTER (WHERE attnum <> ALL (indkey)))"
+    " FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped"
+    " JOIN pg_index ON indrelid = c.oid AND indisprimary"
+    " WHERE relnamespace = ?::text::regnamespace GROUP BY relname"
 )
+"""What stands behind an INSERT that is to replace a row with the same key, by table."""
 
 _PREPARED: Final = 500
 """How many statements a connection keeps prepared: more than there are."""
@@ -120,68 +124,38 @@ def translate(sql: str) -> str:
     return re.sub(r"\?(\d*)", lambda found: f"${found[1] or next(places)}", sql)
 
 
-@dataclass(frozen=True, slots=True)
-class _ManyRows:
-    """An INSERT that takes all values of each column as one array."""
-
-    sql: str
-    unique: tuple[int, ...]
-    """Places of the values that two rows of one statement may not have in common."""
-
-
-_INSERT: Final = re.compile(r"INSERT INTO (\w+) \(([^)]*)\) VALUES \((.*?)\)( ON CONFLICT .*)?")
+_OR: Final = re.compile(r"INSERT OR (REPLACE|IGNORE) INTO (\w+)")
 _UPDATED: Final = re.compile(r" ON CONFLICT \((.*?)\) DO UPDATE")
+_VALUES: Final = re.compile(r"(?<= VALUES )(\(.*?\))(?= ON CONFLICT |$)")
 
 
-def _many_rows(sql: str, types: Mapping[tuple[str, str], str]) -> _ManyRows | None:
-    """Return the INSERT of many rows for that of one; None for other statements.
-
-    Args:
-        types: those of the columns, by table and column.
-    """
-    found = _INSERT.fullmatch(sql)
-    if found is None:
-        return None
-    table, columns, conflict = found[1], found[2].split(", "), found[4] or ""
-    values, arrays = list[str](), list[str]()
-    for at, (column, value) in enumerate(zip(columns, found[3].split(", "), strict=True), 1):
-        values.append(value.replace("?", f"v{at}"))
-        type_ = types[table, column.strip('"')] if value == "?" else "text"
-        arrays.append(f"${at}::{type_}[]")
-    names = ", ".join(f"v{at}" for at in range(1, len(values) + 1))
-    updated = _UPDATED.match(conflict)
-    return _ManyRows(
-        f"INSERT INTO {table} ({found[2]}) SELECT {', '.join(values)}"
-        f" FROM unnest({', '.join(arrays)}) AS given ({names}){conflict}",
-        tuple(map(columns.index, updated[1].split(", "))) if updated else (),
-    )
+@cache
+def _of_rows(sql: str, count: int) -> str:
+    """Return the INSERT of so many rows, for that of one, as Postgres is asked for it."""
+    return translate(_VALUES.sub(lambda values: ", ".join([values[0]] * count), sql))
 
 
-def _array(values: Sequence[object]) -> object:
-    """Return the values of a column as one value; only bytes are sent with a type."""
-    if any(isinstance(one, bytes) for one in values):
-        return [*values]
-    return "{" + ",".join(map(_element, values)) + "}"
-
-
-def _element(value: object) -> str:
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return "NULL" if value is None else str(value)
+def _batches(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yield statements that are few, with their values, and together one for each row."""
+    if updated := _UPDATED.search(sql):
+        # One statement may not change a row twice. Columns of keys come first.
+        key = updated[1].count(",") + 1
+        rows = list({row[:key]: row for row in rows}.values())
+    at, at_once = 0, _ROWS_AT_ONCE if " VALUES (" in sql else 1
+    while at < len(rows):
+        # Powers of two, so that each statement is prepared in a few forms only.
+        count = 1 << (min(len(rows) - at, at_once).bit_length() - 1)
+        yield _of_rows(sql, count), [*chain(*rows[at : at + count])]
+        at += count
 
 
 # Numbers and texts are sent without a type: each place says what it takes, and a statement is
 # prepared once, whatever it is carried out with.
-class _IntDumper(Int8Dumper):
+class _NumberDumper(Dumper):
     oid = 0
 
-
-class _BoolDumper(Dumper):
-    oid = 0
-
-    def dump(self, obj: bool) -> Buffer:
-        return b"1" if obj else b"0"
+    def dump(self, obj: int) -> Buffer:
+        return b"%d" % obj
 
 
 class _TextDumper(StrDumperUnknown):
@@ -197,16 +171,7 @@ class _TextLoader(Loader):
         return text.replace(STORED_NUL, _NUL) if STORED_NUL in text else text
 
 
-class _Adapters:
-    """The types of values, as psycopg wants to be told of them."""
-
-    connection = None
-
-    def __init__(self) -> None:
-        self.adapters = AdaptersMap(psycopg.adapters)
-        for kind, dumper in ((int, _IntDumper), (bool, _BoolDumper), (str, _TextDumper)):
-            self.adapters.register_dumper(kind, dumper)
-        self.adapters.register_loader("text", _TextLoader)
+_DUMPERS: Final = ((int, _NumberDumper), (bool, _NumberDumper), (str, _TextDumper))
 
 
 class PostgresDatabase:
@@ -223,9 +188,8 @@ class PostgresDatabase:
         self._readers: list[_Connection] = []
         """Those that nobody uses at the moment."""
         self._reading = asyncio.Semaphore(_READERS)
-        self._types: dict[tuple[str, str], str] = {}
-        """Types of columns, by table and column."""
-        self._inserts: dict[str, _ManyRows | None] = {}
+        self._replacing: dict[str, str] = {}
+        """What stands behind an INSERT OR REPLACE, by table."""
         self._closed = False
         self.files_lost = Signal[StorageLostError]()
         """Never notified: the files are the server's."""
@@ -242,8 +206,7 @@ class PostgresDatabase:
         database = cls(url, schema)
         try:
             await database._migrate()
-            rows = await database.select(_COLUMN_TYPES, (schema.name,))
-            database._types = {(table, column): type_ for table, column, type_ in rows}
+            database._replacing = dict(await database.select(_REPLACING, (schema.name,)))
         except BaseException:
             await database.close()
             raise
@@ -278,7 +241,7 @@ class PostgresDatabase:
         """Carry out one statement in a transaction of its own; the number of the row it made."""
         words = sql.split(maxsplit=3)
         numbered = words[0] == "INSERT" and words[2] in _NUMBERED
-        sql = translate(sql) + (" RETURNING number" if numbered else "")
+        sql = translate(self._without_or(sql)) + (" RETURNING number" if numbered else "")
         async with self._transaction() as connection:
             cursor = await connection.execute(sql, values, binary=True)
         row = await cursor.fetchone() if numbered else None
@@ -289,18 +252,16 @@ class PostgresDatabase:
         async with self._transaction() as connection:
             cursor = connection.cursor()
             for sql, rows in statements:
-                for start in range(0, len(rows), _ROWS_AT_ONCE):
-                    await self._write_rows(cursor, sql, rows[start : start + _ROWS_AT_ONCE])
+                for many, values in _batches(self._without_or(sql), rows):
+                    await cursor.execute(many, values)
 
-    async def _write_rows(self, cursor: _Cursor, sql: str, rows: Sequence[Row]) -> None:
-        if sql not in self._inserts:
-            self._inserts[sql] = _many_rows(sql, self._types)
-        many = self._inserts[sql]
-        # One statement for all rows takes a fifth of the time; it may not change a row twice.
-        if many is None or len(rows) == 1 or _are_repeated(rows, many.unique):
-            await cursor.executemany(translate(sql), rows)
-        else:
-            await cursor.execute(many.sql, [*map(_array, zip(*rows, strict=True))])
+    def _without_or(self, sql: str) -> str:
+        """Return an INSERT OR REPLACE, or OR IGNORE, as Postgres has it; others as they are."""
+        found = _OR.match(sql)
+        if found is None:
+            return sql
+        conflict = self._replacing[found[2]] if found[1] == "REPLACE" else " ON CONFLICT DO NOTHING"
+        return f"INSERT INTO {sql[found.start(2) :]}{conflict}"
 
     async def notify(self, message: str) -> None:
         """Send a message to everybody who listens on this database."""
@@ -384,13 +345,15 @@ class PostgresDatabase:
                 self._url,
                 autocommit=True,
                 prepare_threshold=0,
-                context=_Adapters(),
                 cursor_factory=psycopg.AsyncRawCursor,
                 connect_timeout=_CONNECT_SECONDS,
                 tcp_user_timeout=_CONNECT_SECONDS * 1000,
                 fallback_application_name="antiphon",
             )
             made.prepared_max = _PREPARED
+            for kind, dumper in _DUMPERS:
+                made.adapters.register_dumper(kind, dumper)
+            made.adapters.register_loader("text", _TextLoader)
             await made.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
         except psycopg.Error as error:
             raise self._failure(error) from error
