@@ -19,7 +19,7 @@ import aiosqlite
 
 from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.signal import Signal
@@ -223,12 +223,6 @@ class Database:
     async def alone(self, what: str) -> AsyncIterator[None]:
         """Do something as it is: the file has one writer."""
         yield
-
-    async def take_numbers(self, after: int) -> range:
-        """Take the next numbers of contexts; the file has one writer, who says what it has."""
-        stored = (await self.select("SELECT coalesce(max(number), 0) FROM contexts"))[0][0]
-        first = max(after, stored) + 1
-        return range(first, first + NUMBERS_AT_ONCE)
 
     async def check_files(self) -> None:
         """See that what is written still reaches the files at their paths.

@@ -21,7 +21,7 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
+from antiphon_kernel.storage.database import Database, FenceError, Row, Statement, TakenError
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -33,7 +33,7 @@ from antiphon_kernel.storage.rows import (
     SessionRow,
     StoredContext,
 )
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
@@ -49,6 +49,10 @@ _ATTEMPTS: Final = 3
 """How often commits are tried that were refused only for what was out of date here."""
 _RECORDED: Final = 1_000
 """Sessions that are remembered not to need a row any more; others are offered one again."""
+
+_NEXT_IN_FILE: Final = "SELECT coalesce(max(number), 0) + 1 FROM contexts"
+_NEXT_IN_DATABASE: Final = "SELECT nextval('context_numbers')"
+"""The first of `NUMBERS_AT_ONCE` numbers, which no other kernel takes."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +94,7 @@ class Journal(JournalReader):
         """Sessions that are known to be in the file: those that were used last."""
         self._numbers = deque[int]()
         """Numbers of contexts to come."""
-        self._last_number = 0
+        self._next_number = 1
         self.fence: WriteFence | None = None
         """The first statement of every group of commits; None if nobody else writes here."""
         self._broken: AntiphonError | None = None
@@ -100,7 +104,7 @@ class Journal(JournalReader):
         self._watch: asyncio.Task[None] | None = None
         self.lost: StorageLostError | None = None
         """Why nothing more is saved, also after the file is back; what is there can be read."""
-        self._files: list[SqlDatabase] = []
+        self._files: list[Database] = []
         self.depend_on(database)
 
     @classmethod
@@ -145,10 +149,11 @@ class Journal(JournalReader):
 
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
+        sql = _NEXT_IN_DATABASE if self._database.is_shared else _NEXT_IN_FILE
         while len(self._numbers) < count:
-            taken = await self._database.take_numbers(self._last_number)
-            self._last_number = taken[-1]
-            self._numbers += taken
+            first = max(self._next_number, (await self._database.select(sql))[0][0])
+            self._next_number = first + NUMBERS_AT_ONCE
+            self._numbers += range(first, self._next_number)
 
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
@@ -285,8 +290,9 @@ class Journal(JournalReader):
 
     def depend_on(self, database: SqlDatabase) -> None:
         """Commit nothing more once the files of this database have been lost."""
-        self._files.append(database)
-        database.files_lost.listen(self._lose)
+        if isinstance(database, Database):
+            self._files.append(database)
+            database.files_lost.listen(self._lose)
 
     def _lose(self, error: StorageLostError) -> None:
         if self.lost is not None:

@@ -14,7 +14,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from itertools import chain
 from typing import Final
@@ -28,11 +28,8 @@ from psycopg.rows import TupleRow
 from psycopg.types.string import StrDumperUnknown
 
 from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
-from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
-from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +73,11 @@ _CHANNEL: Final = "antiphon"
 
 _LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
 """Waits until no other kernel changes the tables; the number is this program's alone."""
+
+_VERSION_TABLE: Final = (
+    "CREATE SCHEMA IF NOT EXISTS {schema}; CREATE TABLE IF NOT EXISTS schema"
+    " (version BIGINT NOT NULL, usable_from BIGINT NOT NULL)"
+)
 
 _ALONE: Final = (
     "BEGIN; SET LOCAL lock_timeout = '20s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
@@ -191,9 +193,6 @@ class PostgresDatabase:
         self._replacing: dict[str, str] = {}
         """What stands behind an INSERT OR REPLACE, by table."""
         self._closed = False
-        self.files_lost = Signal[StorageLostError]()
-        """Never notified: the files are the server's."""
-        self.lost: StorageLostError | None = None
 
     @classmethod
     async def open(cls, url: str, schema: PostgresSchema) -> PostgresDatabase:
@@ -227,10 +226,9 @@ class PostgresDatabase:
         async with self._reading:
             connection = await self._usable(self._readers.pop() if self._readers else None)
             try:
-                cursor = await connection.execute(translate(sql), values, binary=True)
-                return await cursor.fetchall()
-            except psycopg.Error as error:
-                raise self._failure(error) from error
+                with self._failures():
+                    cursor = await connection.execute(translate(sql), values, binary=True)
+                    return await cursor.fetchall()
             finally:
                 if self._closed or not _is_idle(connection):
                     await connection.close()
@@ -275,19 +273,13 @@ class PostgresDatabase:
         """
         connection = await self._usable(None)
         try:
-            await connection.execute(f"LISTEN {_CHANNEL}")
-            listening()
-            async for message in connection.notifies():
-                yield message.payload
-        except psycopg.Error as error:
-            raise self._failure(error) from error
+            with self._failures():
+                await connection.execute(f"LISTEN {_CHANNEL}")
+                listening()
+                async for message in connection.notifies():
+                    yield message.payload
         finally:
             await connection.close()
-
-    async def take_numbers(self, after: int) -> range:
-        """Take numbers of contexts that no other kernel takes; `after` does not matter."""
-        first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
-        return range(first, first + NUMBERS_AT_ONCE)
 
     @asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
@@ -297,18 +289,12 @@ class PostgresDatabase:
         """
         connection = await self._usable(None)
         try:
-            await connection.execute(_ALONE, prepare=False)
-            await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
-        except psycopg.Error as error:
-            await connection.close()
-            raise self._failure(error) from error
-        try:
+            with self._failures():
+                await connection.execute(_ALONE, prepare=False)
+                await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
             yield
         finally:
             await connection.close()  # which ends the transaction
-
-    async def check_files(self) -> None:
-        """Do nothing: the server looks after its files."""
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[_Connection]:
@@ -316,12 +302,11 @@ class PostgresDatabase:
         async with self._writing:
             connection = self._writer = await self._usable(self._writer)
             try:
-                async with connection.pipeline():
-                    await connection.execute("BEGIN")
-                    yield connection
-                    await connection.execute("COMMIT")
-            except psycopg.Error as error:
-                raise self._failure(error) from error
+                with self._failures():
+                    async with connection.pipeline():
+                        await connection.execute("BEGIN")
+                        yield connection
+                        await connection.execute("COMMIT")
             finally:
                 if not _is_idle(connection):
                     await connection.close()  # which ends the transaction
@@ -340,7 +325,7 @@ class PostgresDatabase:
             _log.info("the connection to the store %s was ended: it is made again", self._place)
         if connection is not None:
             await connection.close()
-        try:
+        with self._failures():
             made = await psycopg.AsyncConnection.connect(
                 self._url,
                 autocommit=True,
@@ -355,9 +340,15 @@ class PostgresDatabase:
                 made.adapters.register_dumper(kind, dumper)
             made.adapters.register_loader("text", _TextLoader)
             await made.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
+        return made
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise AntiphonError for every error of the library."""
+        try:
+            yield
         except psycopg.Error as error:
             raise self._failure(error) from error
-        return made
 
     def _failure(self, error: psycopg.Error) -> AntiphonError:
         if error.sqlstate == FENCE_STATE:
@@ -377,45 +368,25 @@ class PostgresDatabase:
         )
 
     async def _migrate(self) -> None:
-        name, schema = self._schema.name, self._schema
-        async with self._writing:
-            connection = self._writer = await self._usable(None)
-            try:
-                async with connection.transaction():
-                    await connection.execute(_LOCK_MIGRATION)
-                    version, usable_from = await _stored_version(connection, name)
-                    if usable_from <= schema.newest < version:
-                        return  # a newer antiphon's, which says that this one may use it
-                    refusal = schema.refusal(version)
-                    if refusal is not None:
-                        raise self._failed(f"the schema {name!r} {refusal}")
-                    for number, sql in schema.steps(version):
-                        await connection.execute(
-                            f"{sql} DELETE FROM schema;"
-                            f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
-                            prepare=False,
-                        )
-            except psycopg.Error as error:
-                raise self._failure(error) from error
-
-
-async def _stored_version(connection: _Connection, name: str) -> tuple[int, int]:
-    """Return the version of a schema and the oldest that may use it; makes one that is missing."""
-    cursor = await connection.execute("SELECT to_regclass($1)::text", (f"{name}.schema",))
-    if await cursor.fetchone() == (None,):
-        await connection.execute(
-            f"CREATE SCHEMA IF NOT EXISTS {name};"
-            f" CREATE TABLE {name}.schema (version BIGINT NOT NULL, usable_from BIGINT NOT NULL)",
-            prepare=False,
-        )
-    cursor = await connection.execute(f"SELECT version, usable_from FROM {name}.schema")
-    version, usable_from = await cursor.fetchone() or (0, 0)
-    return version, usable_from
-
-
-def _are_repeated(rows: Sequence[Row], places: Sequence[int]) -> bool:
-    """Whether two rows have the same values at all of these places."""
-    return bool(places) and len({tuple(row[at] for at in places) for row in rows}) < len(rows)
+        schema = self._schema
+        connection = self._writer = await self._usable(None)
+        with self._failures():
+            async with connection.transaction():
+                await connection.execute(_LOCK_MIGRATION)
+                await connection.execute(_VERSION_TABLE.format(schema=schema.name), prepare=False)
+                cursor = await connection.execute("SELECT version, usable_from FROM schema")
+                version, usable_from = await cursor.fetchone() or (0, 0)
+                if usable_from <= schema.newest < version:
+                    return  # a newer antiphon's, which says that this one may use it
+                refusal = schema.refusal(version)
+                if refusal is not None:
+                    raise self._failed(f"the schema {schema.name!r} {refusal}")
+                for number, sql in schema.steps(version):
+                    await connection.execute(
+                        f"{sql} DELETE FROM schema;"
+                        f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
+                        prepare=False,
+                    )
 
 
 def _is_idle(connection: _Connection) -> bool:
