@@ -301,7 +301,7 @@ def _is_ended(ending: Ending, actor: Actor) -> bool:
         return False
     if ending.credential not in (None, actor.credential):
         return False
-    return ending.role is None or _ends_with_role(actor, ending.role)
+    return ending.role is None or _ends_with_role(actor, AccessRole(ending.role))
 
 
 def _ends_with_role(actor: Actor, role: AccessRole) -> bool:

@@ -308,8 +308,8 @@ class Members:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
         # Whoever changes their own role loses the session that they do it through.
-        columns = "role", "barred_until"
-        store = partial(self.auth.change_rights, now, *columns, of=[now.number], ending=ending)
+        columns, users = ("role", "barred_until"), [now.number]
+        store = partial(self.auth.change, now, *columns, users=users, ending=ending)
         await self.save([now.principal], store)
 
     async def save(self, unsaved: Iterable[Hashable], store: Callable[[], Awaitable[None]]) -> None:
@@ -579,9 +579,8 @@ class Invitations:
             for number in numbers:
                 came = {one.user for one in self._clients.values() if one.credential == number}
                 credential = self.credentials[number]
-                await self._members.auth.change_rights(
-                    credential, "revoked", of=came | {credential.user}, ending=endings.get(number)
-                )
+                users, ending = came | {credential.user}, endings.get(number)
+                await self._members.auth.change(credential, "revoked", users=users, ending=ending)
 
         await self._members.save(numbers, store)
         return revoked

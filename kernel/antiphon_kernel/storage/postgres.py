@@ -112,6 +112,7 @@ _TRANSLATIONS: Final = tuple(
             r"CAST\(o\.touched AS INTEGER\)",
             "nullif(split_part(o.touched, ':', 1), '')::bigint",
         ),
+        (r"\buser\b", '"user"'),
         (r"search MATCH \?", "?::text IS NOT NULL"),  # `instr` finds trigrams by itself
     )
 )
