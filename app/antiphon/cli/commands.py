@@ -178,8 +178,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 for _command in (
     *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
-    *(keeping.backup, keeping.restore, keeping.move, keeping.doctor),
-    *(keeping.log, keeping.trust, invite, share, drift, replay),
+    *(*keeping.OF_KERNEL, keeping.trust, invite, share, drift, replay),
 ):
     antiphon.add_command(_command)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from antiphon_kernel.access.access_control import WriteGuard
 from antiphon_kernel.access.invitations import Members
 from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.storage import Commit, FenceError
-from antiphon_kernel.storage.database import Row, Statement
+from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.types.errors import AntiphonError, context_has_moved
-from antiphon_kernel.types.ids import PrincipalId
 
 _CHECK: Final = "SELECT check_commit(?, ?, ?, ?, ?)"
 
@@ -39,27 +38,23 @@ class CommitFence:
         self._guard = guard
         self._members = members
 
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        """Return the statement that refuses the transaction if it may not be."""
+    def statement(self, group: Sequence[Commit], *others: int) -> Statement:
+        """Return the statement that refuses the transaction if it may not be.
+
+        Args:
+            others: numbers of contexts of which something is written apart from commits.
+        """
         ownership = self._ownership
-        roots = {self._root(one.context.number) for one in group}
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
-        roots.difference_update(founded)
+        numbers = {*others, *(one.context.number for one in group)}
+        roots = list({self._root(one) for one in numbers}.difference(founded))
         known = {one.principal.id: self._members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
-        values = self._values(roots, principals)
+        epochs = [ownership.epoch(one) for one in roots]
+        values = ownership.kernel, roots, epochs, [*principals], [*principals.values()]
         if founded:
             return _CHECK_NEW, [(founded, ownership.kernel, *values)]
         return _CHECK, [values]
-
-    def context_statement(self, context: int) -> Statement:
-        """Return the same for what is written of a context apart from commits, by its number."""
-        return _CHECK, [self._values({self._root(context)}, {})]
-
-    def _values(self, roots: Collection[int], principals: Mapping[PrincipalId, int]) -> Row:
-        ownership = self._ownership
-        epochs = [ownership.epoch(one) for one in roots]
-        return ownership.kernel, [*roots], epochs, [*principals], [*principals.values()]
 
     async def learn(self, error: FenceError) -> None:
         """Read again what a refusal has shown to be out of date."""

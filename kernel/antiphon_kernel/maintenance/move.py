@@ -18,11 +18,10 @@ import psycopg
 
 from antiphon_kernel.storage import JOURNAL_FILE, check_journal, install
 from antiphon_kernel.storage.postgres import place_of
-from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS, PostgresSchema
+from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.storage.store_copy import (
     FILES,
     DatabaseTables,
-    Progress,
     copy_rows,
     open_files,
     tables,
@@ -34,7 +33,7 @@ from antiphon_kernel.types.quoting import join_names
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-async def move_to_database(data: Path, store: str, told: Progress) -> int:
+async def move_to_database(data: Path, store: str) -> int:
     """Copy a data folder, which nobody may be using, into an empty database; the number of rows.
 
     Raises:
@@ -45,10 +44,10 @@ async def move_to_database(data: Path, store: str, told: Progress) -> int:
     for name, schema in reversed(FILES.items()):  # that of members refers to the other one
         for place in (data / name, store):
             await (await open_tables(place, schema)).close()
-    return await asyncio.to_thread(_fill, data, store, told)
+    return await asyncio.to_thread(_fill, data, store)
 
 
-def _fill(data: Path, store: str, told: Progress) -> int:
+def _fill(data: Path, store: str) -> int:
     with _transaction(store) as connection, open_files(data) as source:
         _refuse_kernels(connection)
         sql = " UNION ALL ".join(f"(SELECT '{one}' FROM {one} LIMIT 1)" for one in tables())
@@ -57,10 +56,10 @@ def _fill(data: Path, store: str, told: Progress) -> int:
                 f"The database is not empty: there are rows in {join_names(filled)}. Make a new one"
                 " with `createdb`."
             )
-        return copy_rows(source, DatabaseTables(connection), told)
+        return copy_rows(source, DatabaseTables(connection))
 
 
-def move_from_database(store: str, data: Path, told: Progress) -> int:
+def move_from_database(store: str, data: Path) -> int:
     """Copy a database, which no kernel may be using, into a new data folder; the number of rows.
 
     Raises:
@@ -73,13 +72,13 @@ def move_from_database(store: str, data: Path, told: Progress) -> int:
     for left in data.glob("moving-*"):  # by a move that was killed
         shutil.rmtree(left)
     with tempfile.TemporaryDirectory(dir=data, prefix="moving-") as folder:
-        copied = copy_database(store, Path(folder), told, alone=True)
+        copied = copy_database(store, Path(folder), alone=True)
         for name in FILES:
             install(Path(folder, name), data / name, data / f"{name}.before-move")
     return copied
 
 
-def copy_database(store: str, folder: Path, told: Progress, *, alone: bool = False) -> int:
+def copy_database(store: str, folder: Path, *, alone: bool = False) -> int:
     """Write one moment of a database into files as a data folder has them; the number of rows.
 
     Args:
@@ -91,15 +90,17 @@ def copy_database(store: str, folder: Path, told: Progress, *, alone: bool = Fal
     with _transaction(store) as connection, open_files(folder, made=True) as target:
         if alone:
             _refuse_kernels(connection)
-        for schema, version, usable_from in _versions(connection):
+        for name, schema in POSTGRES_SCHEMAS.items():
+            sql = f"SELECT version, usable_from FROM {name}.schema"
+            version, usable_from = connection.execute(sql).fetchone() or (0, 0)
             if not usable_from <= schema.newest <= version:
                 raise AntiphonError(
                     ErrorCode.STORAGE_FAILED,
-                    f"The tables of {schema.name} have version {version} and can be used from"
+                    f"The tables of {name} have version {version} and can be used from"
                     f" {usable_from} on, this antiphon knows {schema.newest}: use the one of the"
                     " kernels there.",
                 )
-        return copy_rows(DatabaseTables(connection), target, told)
+        return copy_rows(DatabaseTables(connection), target)
 
 
 def _refuse_kernels(connection: _Connection) -> None:
@@ -114,33 +115,14 @@ def _refuse_kernels(connection: _Connection) -> None:
 
 
 def notes_of(store: str) -> list[str]:
-    """Return what only a database has: newer tables, a missing index, kernels that have died."""
-    notes = []
+    """Return what is to be said of a database beside the findings of the checks."""
+    sql = (
+        "SELECT 'The index of trigrams is missing, so that searching looks through every text."
+        " With the extension pg_trgm: CREATE INDEX search_trigrams ON journal.search USING"
+        " gin (text gin_trgm_ops).' WHERE to_regclass('journal.search_trigrams') IS NULL"
+    )
     with _transaction(store) as connection:
-        for schema, version, _ in _versions(connection):
-            if version > schema.newest:
-                notes.append(
-                    f"The tables of {schema.name} have version {version}, of a newer antiphon,"
-                    f" which lets this one ({schema.newest}) use them."
-                )
-        sql = (
-            "SELECT 'The index of trigrams is missing, so that searching looks through every text."
-            " With the extension pg_trgm: CREATE INDEX search_trigrams ON journal.search USING"
-            " gin (text gin_trgm_ops).' WHERE to_regclass('journal.search_trigrams') IS NULL"
-            " UNION ALL (SELECT format('The kernel at %s, which ended at %s without giving them up,"
-            " has %s trees of contexts: the next kernel that is asked for one takes it.',"
-            " address, date_trunc('second', lease_until), count(*)) FROM journal.owners"
-            " JOIN journal.kernels ON number = kernel WHERE lease_until < clock_timestamp()"
-            " GROUP BY number ORDER BY number)"
-        )
-        return notes + _values(connection, sql)
-
-
-def _versions(connection: _Connection) -> Iterator[tuple[PostgresSchema, int, int]]:
-    """Return each schema, the version of its tables, and the oldest one that may use them."""
-    for name, schema in POSTGRES_SCHEMAS.items():
-        row = connection.execute(f"SELECT version, usable_from FROM {name}.schema").fetchone()
-        yield schema, *(row or (0, 0))
+        return _values(connection, sql)
 
 
 def _values(connection: _Connection, sql: str) -> list[str]:

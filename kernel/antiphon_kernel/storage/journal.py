@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import chain, count
 from pathlib import Path
@@ -60,11 +60,12 @@ _log = logging.getLogger(__name__)
 class WriteFence(Protocol):
     """The conditions of a group of commits where several kernels write to one database."""
 
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        """Return `SELECT check_commit(...)` for the contexts and principals of the group."""
+    def statement(self, group: Sequence[Commit], *others: int) -> Statement:
+        """Return `SELECT check_commit(...)` for the contexts and principals of the group.
 
-    def context_statement(self, context: int) -> Statement:
-        """Return the same for what is written of a context apart from commits, by its number."""
+        Args:
+            others: numbers of contexts of which something is written apart from commits.
+        """
 
     async def learn(self, error: FenceError) -> None:
         """Read again what a refusal has shown to be out of date."""
@@ -223,7 +224,7 @@ class Journal(JournalReader):
         await self._database.write([*self._fenced(context.number), (sql, [row])])
 
     def _fenced(self, context: int) -> list[Statement]:
-        return [self.fence.context_statement(context)] if self.fence is not None else []
+        return [self.fence.statement([], context)] if self.fence is not None else []
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""
@@ -366,12 +367,10 @@ class Journal(JournalReader):
             error = await self._write_group([*chain(*sound)])
             if error is None:
                 break
-            error = await self._learn(error)
-            refused = {
-                commits[0].context.number: why
-                for commits in sound
-                if (why := self._refusal(error, commits)) is not None
-            }
+            try:
+                refused = await self._refusals(error, sound)
+            except AntiphonError as failure:
+                error, refused = failure, {}
             if not refused and isinstance(error, FenceError) and attempt < _ATTEMPTS:
                 continue  # all that was out of date has been read again
             # What nobody in particular is to blame for, all fail of.
@@ -381,31 +380,22 @@ class Journal(JournalReader):
                 break
         return failed
 
-    async def _learn(self, error: AntiphonError) -> AntiphonError:
-        """Read again what a refusal has shown to be out of date; the error, or that of reading."""
-        try:
-            if self.fence is not None and isinstance(error, FenceError):
-                await self.fence.learn(error)
-        except AntiphonError as failure:
-            return failure
-        return error
+    async def _refusals(
+        self, error: AntiphonError, sound: Sequence[Sequence[Commit]]
+    ) -> dict[int, AntiphonError]:
+        """Return why some of them fail for themselves; what was out of date is read again.
 
-    def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
+        Raises:
+            AntiphonError: storage_failed if it cannot be read.
+        """
+        group = [(commits[0].context.number, one) for commits in sound for one in commits]
         if isinstance(error, TakenError):
-            named = (one.context.label for one in commits if one.seq == 1 or one.restated)
-            paths = (one.file.path for one in commits if one.file is not None)
-            return error if error.name in (*named, *paths) else None
+            return {number: error for number, one in group if error.name in _names(one)}
         if self.fence is None or not isinstance(error, FenceError):
-            return None
-        found = (self.fence.refusal(error, one) for one in commits)
-        return next((why for why in found if why is not None), None)
-
-    def _knows_principals(self, group: Sequence[Commit], sessions: Sequence[SessionRow]) -> bool:
-        named = {one.principal for one in sessions}
-        for one in group:
-            named |= {one.principal.id, *(row.principal for row in one.undo)}
-            named |= {one.context.creator or one.principal.id}
-        return named <= self._principals.keys()
+            return {}
+        await self.fence.learn(error)
+        refusals = ((number, self.fence.refusal(error, one)) for number, one in group)
+        return {number: why for number, why in refusals if why is not None}
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
@@ -417,8 +407,6 @@ class Journal(JournalReader):
         sessions |= {one.session.id: one.session for one in group}
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
-            if self.fence is not None and not self._knows_principals(group, unknown):
-                await self.principals()
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
             fence = [self.fence.statement(group)] if self.fence is not None and group else []
@@ -433,3 +421,11 @@ class Journal(JournalReader):
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]
         return None
+
+
+def _names(commit: Commit) -> Iterator[str]:
+    """Yield what a commit gives that no two may have."""
+    if commit.seq == 1 or commit.restated:
+        yield commit.context.label
+    if commit.file is not None:
+        yield commit.file.path

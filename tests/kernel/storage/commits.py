@@ -55,13 +55,11 @@ class KernelFence:
     def __init__(self, *, with_principals: bool = True) -> None:
         self._principals = [AMY.id] if with_principals else []
 
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        roots = sorted({one.context.number for one in group})
-        values = (1, roots, [1] * len(roots), self._principals, [1] * len(self._principals))
+    def statement(self, group: Sequence[Commit], *others: int) -> Statement:
+        roots = sorted({*others, *(one.context.number for one in group)})
+        principals = self._principals if group else []
+        values = (1, roots, [1] * len(roots), principals, [1] * len(principals))
         return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
-
-    def context_statement(self, context: int) -> Statement:
-        return "SELECT check_commit(?, ?, ?, ?, ?)", [(1, [context], [1], [], [])]
 
     async def learn(self, error: FenceError) -> None:
         """Nothing here can be read again."""
