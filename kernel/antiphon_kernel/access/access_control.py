@@ -297,11 +297,11 @@ class AccessControl:
 
 def _is_ended(ending: Ending, actor: Actor) -> bool:
     """Return whether a session is one of those that an ending is about."""
-    if ending.principal not in (None, actor.principal.id):
-        return False
-    if ending.credential not in (None, actor.credential):
-        return False
-    return ending.role is None or _ends_with_role(actor, AccessRole(ending.role))
+    return (
+        ending.principal in (None, actor.principal.id)
+        and ending.credential in (None, actor.credential)
+        and (ending.role is None or _ends_with_role(actor, AccessRole(ending.role)))
+    )
 
 
 def _ends_with_role(actor: Actor, role: AccessRole) -> bool:

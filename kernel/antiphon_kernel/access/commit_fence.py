@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.access.access_control import WriteGuard
@@ -22,21 +23,15 @@ _CHECK_NEW: Final = (
 """The same, with contexts that are new and have no owner yet."""
 
 
+@dataclass(frozen=True, slots=True)
 class CommitFence:
     """The rows that a group of commits of this kernel depends on, as they are known here."""
 
-    def __init__(
-        self,
-        ownership: Ownership,
-        root: Callable[[int], int],
-        guard: WriteGuard,
-        members: Members,
-    ) -> None:
-        """`root`: the number of the context that one goes back to, by its own number."""
-        self._ownership = ownership
-        self._root = root
-        self._guard = guard
-        self._members = members
+    ownership: Ownership
+    root: Callable[[int], int]
+    """Returns the number of the context that one goes back to, by its own number."""
+    guard: WriteGuard
+    members: Members
 
     def statement(self, group: Sequence[Commit], *others: int) -> Statement:
         """Return the statement that refuses the transaction if it may not be.
@@ -44,11 +39,11 @@ class CommitFence:
         Args:
             others: numbers of contexts of which something is written apart from commits.
         """
-        ownership = self._ownership
+        ownership = self.ownership
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
         numbers = {*others, *(one.context.number for one in group)}
-        roots = list({self._root(one) for one in numbers}.difference(founded))
-        known = {one.principal.id: self._members.epoch_of(one.principal.id) for one in group}
+        roots = list({self.root(one) for one in numbers}.difference(founded))
+        known = {one.principal.id: self.members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
         epochs = [ownership.epoch(one) for one in roots]
         values = ownership.kernel, roots, epochs, [*principals], [*principals.values()]
@@ -59,15 +54,15 @@ class CommitFence:
     async def learn(self, error: FenceError) -> None:
         """Read again what a refusal has shown to be out of date."""
         if error.principals:
-            await self._members.read_again()
+            await self.members.read_again()
 
     def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         """Return why a commit of the refused group fails; None if it is not concerned."""
-        root = self._root(commit.context.number)
+        root = self.root(commit.context.number)
         if root in error.contexts or not (error.contexts or error.principals):
             # Not now: the others of the group are being written.
-            asyncio.get_running_loop().call_soon(self._ownership.lose, root)
+            asyncio.get_running_loop().call_soon(self.ownership.lose, root)
             return context_has_moved()
         if commit.principal.id in error.principals:
-            return self._guard.refusal(commit.principal, commit.session.id)
+            return self.guard.refusal(commit.principal, commit.session.id)
         return None

@@ -79,9 +79,9 @@ class Journal(JournalReader):
 
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
-        self.snapshots = Records(database, SNAPSHOTS, self._fenced)
-        self.pages = Records(database, PAGES, self._fenced)
-        self.recent_states = Records(database, RECENT_STATES, self._fenced)
+        self.snapshots = Records(database, SNAPSHOTS)
+        self.pages = Records(database, PAGES)
+        self.recent_states = Records(database, RECENT_STATES)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}

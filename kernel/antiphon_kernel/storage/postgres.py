@@ -91,11 +91,6 @@ _SETTINGS: Final = (
     " WHERE current_setting('synchronous_commit') = 'off'"
 )
 
-_NUMBERED: Final = frozenset(
-    {"principals", "users", "credentials", "tool_permissions", "decisions"}
-)
-"""Tables whose rows are numbered as they are inserted."""
-
 _NUL, STORED_NUL = "\0", "\uffff"
 
 _LISTED: Final = r"IN \(SELECT value FROM json_each\((\?\d*)\)\)"
@@ -238,13 +233,11 @@ class PostgresDatabase:
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """Carry out one statement in a transaction of its own; the number of the row it made."""
-        words = sql.split(maxsplit=3)
-        numbered = words[0] == "INSERT" and words[2] in _NUMBERED
-        sql = translate(self._without_or(sql)) + (" RETURNING number" if numbered else "")
+        sql = f"{translate(self._without_or(sql))} RETURNING *"  # numbers are first columns
         async with self._transaction() as connection:
             cursor = await connection.execute(sql, values, binary=True)
-        row = await cursor.fetchone() if numbered else None
-        return 0 if row is None else int(row[0])
+        row = await cursor.fetchone()
+        return row[0] if row is not None else 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """Carry out all statements in one transaction, or none of them; in one round trip."""

@@ -71,14 +71,7 @@ class RecordKind(Generic[R]):
 class Records(Generic[R]):
     """The records of one kind in one journal."""
 
-    def __init__(
-        self,
-        database: SqlDatabase,
-        kind: RecordKind[R],
-        fenced: Callable[[int], list[Statement]] = lambda _: [],
-    ) -> None:
-        """`fenced`: what must come before anything is written of a context, by its number."""
-        self._fenced = fenced
+    def __init__(self, database: SqlDatabase, kind: RecordKind[R]) -> None:
         self._database = database
         self._kind = kind
 
@@ -110,8 +103,7 @@ class Records(Generic[R]):
 
     async def write(self, context: ContextRow, record: R) -> None:
         """Put a record in the place of the one before."""
-        statement = self._kind.statement([(context, record)])
-        await self._database.write([*self._fenced(context.number), statement])
+        await self._database.write([self._kind.statement([(context, record)])])
 
 
 def _split(state: bytes) -> tuple[bytes, ...]:
