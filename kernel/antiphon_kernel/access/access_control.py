@@ -255,7 +255,7 @@ class AccessControl:
         reason = f"{by.username} revoked the {what}."
         endings = {one: Ending(CloseCode.REVOKED, reason, credential=one) for one in numbers}
         ended = sum(map(self._end, endings.values()))
-        return await self._invitations.revoke(numbers, endings), ended
+        return await self._invitations.revoke(endings), ended
 
     def _end(self, ending: Ending) -> int:
         """End the sessions that an ending is about; how many there were."""

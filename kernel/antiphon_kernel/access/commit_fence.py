@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,13 +52,19 @@ class CommitFence:
             return _CHECK_NEW, [(founded, ownership.kernel, *values)]
         return _CHECK, [values]
 
-    async def learn(self, error: FenceError) -> None:
-        """Read again what a refusal has shown to be out of date."""
-        if error.principals:
-            await self.members.read_again()
+    async def refusals(
+        self, error: FenceError, group: Iterable[Commit]
+    ) -> list[AntiphonError | None]:
+        """Return why each commit of a refused group fails; None for those that may be tried again.
 
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        """Return why a commit of the refused group fails; None if it is not concerned."""
+        What the refusal has shown to be out of date has been read again then.
+        """
+        if error.principals:
+            with suppress(AntiphonError):  # then the next attempt fails for the same reason
+                await self.members.read_again()
+        return [self._refusal(error, one) for one in group]
+
+    def _refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
         root = self.root(commit.context.number)
         if root in error.contexts or not (error.contexts or error.principals):
             # Not now: the others of the group are being written.

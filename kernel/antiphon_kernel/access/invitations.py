@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -26,7 +27,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from antiphon_kernel.storage import (
@@ -70,7 +70,7 @@ class Members:
         self._principals: dict[str, Principal] = {}
         self._by_id: dict[str, Principal] = {}
         self._users: dict[PrincipalId, User] = {}
-        self._adding = asyncio.Lock()
+        self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self.read = Signal[StoredAccess]()
         """Notified of changes by other kernels, once they are in effect here."""
         self._version = 0
@@ -191,7 +191,7 @@ class Members:
                 " and -, starting with a letter or digit.",
                 found=truncate(username),
             )
-        async with self._adding_alone():
+        async with self.alone("principals"):
             known = self._principals.get(username)
             if known is not None:
                 return known
@@ -199,13 +199,6 @@ class Members:
                 if user.username == username:
                     return await self._add(_unwritten_principal(user), user.role)
             return await self._add(self._new(username, kind), role)
-
-    @asynccontextmanager
-    async def _adding_alone(self) -> AsyncIterator[None]:
-        """Let nobody else make principals, and know all that others have made."""
-        async with self._adding, self.auth.database.alone("principals"):
-            await self.read_again()
-            yield
 
     async def set_display_name(self, principal: Principal, name: str) -> Principal:
         """From now on the principal wants to be called so; stored when this returns."""
@@ -220,7 +213,7 @@ class Members:
         return await run_uninterrupted(self._create_guest(name, role))
 
     async def _create_guest(self, name: str, role: AccessRole) -> Principal:
-        async with self._adding_alone():
+        async with self.alone("principals"):
             taken = {*self._principals, *(user.username for user in self._users.values())}
             number, username = 1, name
             while username in taken:
@@ -330,6 +323,13 @@ class Members:
 
     # Other kernels
 
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """Let nobody else add what has this name, here or elsewhere, and know what others have."""
+        async with self._locks[what], self.auth.database.alone(what):
+            await self.read_again()
+            yield
+
     async def read_again(self) -> None:
         """Let what other kernels have stored be in effect here too."""
         if not self.auth.database.is_shared:
@@ -417,7 +417,6 @@ class Invitations:
         self.credentials: dict[int, Credential] = {}
         """Every invitation and every key as it is now, by number."""
         self._clients: dict[tuple[int, str], Client] = {}
-        self._counting = asyncio.Lock()
         members.read.listen(self._take_over)
 
     async def load(self) -> None:
@@ -453,7 +452,7 @@ class Invitations:
             AntiphonError: invalid_params if it is somebody else's.
         """
         user, now = self._members.user(principal).number, self._clock.now_ms()
-        async with self._alone():
+        async with self._members.alone("credentials"):
             known = self.key(fingerprint)
             if known is None:
                 await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
@@ -561,15 +560,13 @@ class Invitations:
         )
         return Issued(token, credential, principal)
 
-    async def revoke(
-        self, numbers: Iterable[int], endings: Mapping[int, Ending] = MappingProxyType({})
-    ) -> list[int]:
+    async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:
         """Nobody comes in with these any more; which of them were good until now.
 
         Args:
-            endings: what ends with each, at other kernels too.
+            endings: what ends with each, at other kernels too, by number.
         """
-        numbers, now = list(numbers), self._clock.now_ms()
+        numbers, now = list(endings), self._clock.now_ms()
         revoked = [number for number in numbers if self.credentials[number].revoked is None]
         for number in revoked:
             self.credentials[number] = replace(self.credentials[number], revoked=now)
@@ -579,7 +576,7 @@ class Invitations:
             for number in numbers:
                 came = {one.user for one in self._clients.values() if one.credential == number}
                 credential = self.credentials[number]
-                users, ending = came | {credential.user}, endings.get(number)
+                users, ending = came | {credential.user}, endings[number]
                 await self._members.auth.change(credential, "revoked", users=users, ending=ending)
 
         await self._members.save(numbers, store)
@@ -614,7 +611,7 @@ class Invitations:
         if secret is not None:
             known = self._clients.get((credential.number, fingerprint_of(secret)))
         if known is None and (secret is not None or credential.uses_allowed is not None):
-            async with self._alone():
+            async with self._members.alone("credentials"):
                 self.check_usable(credential.number)
                 return await self._count(credential.number, secret)
         user = known.user if known is not None else credential.user
@@ -628,13 +625,6 @@ class Invitations:
             if is_it and one.kind is CredentialKind.TOKEN:
                 credential = one
         return credential
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Let nobody else count uses or add keys, and know what others have."""
-        async with self._counting, self._members.auth.database.alone("credentials"):
-            await self._members.read_again()
-            yield
 
     def check_usable(self, number: int) -> None:
         """Raise AuthenticationError if a credential was revoked or has expired."""

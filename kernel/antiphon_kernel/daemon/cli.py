@@ -39,7 +39,6 @@ from antiphon_kernel.types.constants import (
     DATA_FOLDER,
     DEFAULT_CONTEXT,
     MCP_FILE,
-    STORE_VARIABLE,
     ExitCode,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -285,20 +284,13 @@ def move_command(source: str | None, target: str, data: Path, as_json: bool) -> 
             is_trusted(data)
             with hold_folder(data):
                 rows = asyncio.run(move_to_database(data, target))
-            said = (
-                f"{rows} rows of {data} are in the database, and were compared. Start kernels with"
-                f" {STORE_VARIABLE} set to it from now on. The folder is as it was: move its"
-                " journal.db and auth.db away, so that nobody goes on writing there."
-            )
         else:
-            folder = Path(target)
-            with hold_folder(folder):
-                rows = move_from_database(source, folder)
-            said = (
-                f"{rows} rows of the database are in {folder}, and were compared. Start a kernel"
-                f" there, without {STORE_VARIABLE}. The database is as it was: drop it, so that"
-                " nobody goes on writing there."
-            )
+            with hold_folder(Path(target)):
+                rows = move_from_database(source, Path(target))
+        said = (
+            f"{rows} rows of {source or data} are in {target}, and were compared. What they were"
+            " copied from is as it was: see that nobody goes on writing there."
+        )
         _say(as_json, {"rows": rows}, said)
 
 
@@ -317,19 +309,13 @@ def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
 
     with _failures(as_json), _in_files(data, store) as folder:
         report = asyncio.run(run_checks(folder))
-        notes = list[str]()
-        if store is not None:
-            from antiphon_kernel.maintenance.move import notes_of
-
-            notes = notes_of(store)
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
         found = count_of(len(lines), "finding") if lines else "all is well"
         size = f"{count_of(contexts, 'context')}, {count_of(transactions, 'transaction')}"
-        lines += map(sanitize, notes)
         lines.append(f"{size}: {found}.")
-        _say(as_json, {**report.as_json(), "notes": notes}, "\n".join(lines))
+        _say(as_json, report.as_json(), "\n".join(lines))
         if not report.clean:
             sys.exit(ExitCode.FAILED)
 

@@ -21,7 +21,15 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import Database, FenceError, Row, Statement, TakenError
+from antiphon_kernel.storage.database import (
+    Database,
+    FenceError,
+    Row,
+    SqlDatabase,
+    Statement,
+    TakenError,
+    open_tables,
+)
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -36,7 +44,6 @@ from antiphon_kernel.storage.rows import (
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
-from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
@@ -67,11 +74,13 @@ class WriteFence(Protocol):
             others: numbers of contexts of which something is written apart from commits.
         """
 
-    async def learn(self, error: FenceError) -> None:
-        """Read again what a refusal has shown to be out of date."""
+    async def refusals(
+        self, error: FenceError, group: Iterable[Commit]
+    ) -> list[AntiphonError | None]:
+        """Return why each commit of a refused group fails; None for those that may be tried again.
 
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        """Return why a commit of the refused group fails; None if it is not concerned."""
+        What the refusal has shown to be out of date has been read again then.
+        """
 
 
 class Journal(JournalReader):
@@ -275,14 +284,16 @@ class Journal(JournalReader):
         self._wake.set()
         return future
 
-    def refuse_waiting(self, context: ContextRow, error: AntiphonError) -> None:
+    def refuse_waiting(self, context: int, error: AntiphonError) -> None:
         """Let what waits to be written of a context fail, until the context is loaded again.
 
         What is being written already may succeed.
+
+        Args:
+            context: its number.
         """
-        number = context.number
-        self._generations[number] = self._generations.get(number, 0) + 1
-        self._failures[number] = error
+        self._generations[context] = self._generations.get(context, 0) + 1
+        self._failures[context] = error
 
     def refuse_if_broken(self) -> None:
         """Raises AntiphonError storage_failed if nothing can be committed any more."""
@@ -331,8 +342,7 @@ class Journal(JournalReader):
             failed = await self._write_sound(sound) if due else {}
             # Commits that are built on a lost one are refused: only who loads again may go on.
             for context, error in failed.items():
-                current[context] = current.get(context, 0) + 1
-                self._failures[context] = error
+                self.refuse_waiting(context, error)
             written = {id(one) for one in sound if one[0].context.number not in failed}
             for commits, future in group:
                 if future.cancelled():
@@ -367,10 +377,7 @@ class Journal(JournalReader):
             error = await self._write_group([*chain(*sound)])
             if error is None:
                 break
-            try:
-                refused = await self._refusals(error, sound)
-            except AntiphonError as failure:
-                error, refused = failure, {}
+            refused = await self._refusals(error, sound)
             if not refused and isinstance(error, FenceError) and attempt < _ATTEMPTS:
                 continue  # all that was out of date has been read again
             # What nobody in particular is to blame for, all fail of.
@@ -383,19 +390,14 @@ class Journal(JournalReader):
     async def _refusals(
         self, error: AntiphonError, sound: Sequence[Sequence[Commit]]
     ) -> dict[int, AntiphonError]:
-        """Return why some of them fail for themselves; what was out of date is read again.
-
-        Raises:
-            AntiphonError: storage_failed if it cannot be read.
-        """
-        group = [(commits[0].context.number, one) for commits in sound for one in commits]
+        """Return why some of them fail for themselves; what was out of date is read again."""
+        group, whys = [*chain(*sound)], list[AntiphonError | None]()
         if isinstance(error, TakenError):
-            return {number: error for number, one in group if error.name in _names(one)}
-        if self.fence is None or not isinstance(error, FenceError):
-            return {}
-        await self.fence.learn(error)
-        refusals = ((number, self.fence.refusal(error, one)) for number, one in group)
-        return {number: why for number, why in refusals if why is not None}
+            whys = [error if error.name in _names(one) else None for one in group]
+        elif self.fence is not None and isinstance(error, FenceError):
+            whys = await self.fence.refusals(error, group)
+        numbers = [commits[0].context.number for commits in sound for _ in commits]
+        return {number: why for number, why in zip(numbers, whys, strict=False) if why is not None}
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""

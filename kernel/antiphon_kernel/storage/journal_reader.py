@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
+from antiphon_kernel.storage.database import SqlDatabase
 from antiphon_kernel.storage.rows import (
     Blob,
     ChangeRow,
@@ -22,7 +23,6 @@ from antiphon_kernel.storage.rows import (
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
-from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -106,10 +106,7 @@ class JournalReader:
 
     async def files(self) -> list[FileRow]:
         """Return the files of the project that are contexts."""
-        sql = (
-            "SELECT context, path, format, digest, version, base, next_digest, next_version, state,"
-            " theirs FROM files"
-        )
+        sql = f"SELECT {', '.join(one.name for one in fields(FileRow))} FROM files"
         return [FileRow(*row) for row in await self._database.select(sql)]
 
     async def drifts(self) -> list[DriftRow]:

@@ -28,7 +28,8 @@ from psycopg.rows import TupleRow
 from psycopg.types.string import StrDumperUnknown
 
 from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
-from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
+from antiphon_kernel.storage.postgres_schema import FENCE_STATE
+from antiphon_kernel.storage.schema import Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 
 _log = logging.getLogger(__name__)
@@ -177,7 +178,7 @@ class PostgresDatabase:
 
     is_shared = True
 
-    def __init__(self, url: str, schema: PostgresSchema) -> None:
+    def __init__(self, url: str, schema: Schema) -> None:
         self._url = url
         self._schema = schema
         self._place = place_of(url)
@@ -191,7 +192,7 @@ class PostgresDatabase:
         self._closed = False
 
     @classmethod
-    async def open(cls, url: str, schema: PostgresSchema) -> PostgresDatabase:
+    async def open(cls, url: str, schema: Schema) -> PostgresDatabase:
         """Connect, and bring the tables to the current version.
 
         Raises:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
@@ -170,16 +169,9 @@ def _tables(schema: Schema, migrations: int) -> str:
     return tables
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresSchema(Schema):
-    """A schema of a database. Its versions have the numbers that SQLite's have."""
-
-    usable_from: int = 0
-    """The oldest version whose antiphon may still use the newest tables."""
-
-
-POSTGRES_SCHEMAS: Final[Mapping[str, PostgresSchema]] = {
-    "journal": PostgresSchema(10, _tables(JOURNAL_SCHEMA, 4) + _JOURNAL, usable_from=10),
-    "auth": PostgresSchema(5, _tables(AUTH_SCHEMA, 0) + _AUTH, name="auth", usable_from=5),
+POSTGRES_SCHEMAS: Final[Mapping[str, Schema]] = {
+    "journal": Schema(10, _tables(JOURNAL_SCHEMA, 4) + _JOURNAL, usable_from=10),
+    "auth": Schema(5, _tables(AUTH_SCHEMA, 0) + _AUTH, name="auth", usable_from=5),
 }
 """By name."""
+"""By name. Their versions have the numbers that SQLite's have."""

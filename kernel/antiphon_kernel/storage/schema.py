@@ -183,6 +183,8 @@ class Schema:
     """
     name: str = "journal"
     """Name of the schema in Postgres that has the same tables."""
+    usable_from: int = 0
+    """The oldest version whose antiphon may still use the newest tables in Postgres."""
 
     @property
     def newest(self) -> int:

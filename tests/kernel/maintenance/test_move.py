@@ -16,14 +16,13 @@ from antiphon_kernel.maintenance.move import (
     copy_database,
     move_from_database,
     move_to_database,
-    notes_of,
+    tables,
 )
 from antiphon_kernel.maintenance.restore import restore
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import JOURNAL_FILE, back_up
+from antiphon_kernel.storage.database import open_tables
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA
-from antiphon_kernel.storage.store_copy import tables
-from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
@@ -64,13 +63,13 @@ def died(work: str) -> bool:
         "import asyncio, os, signal\n"
         "from pathlib import Path\n"
         "from antiphon_kernel.maintenance.move import move_from_database, move_to_database\n"
-        "from antiphon_kernel.storage.store_copy import DatabaseTables, FileTables\n"
+        "from antiphon_kernel.maintenance import move\n"
         "def dying(add):\n"
         "    def die(self, table, rows):\n"
         "        add(self, table, rows)\n"
         "        if table == 'journal.ops': os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return die\n"
-        "for one in (DatabaseTables, FileTables): one.add = dying(one.add)\n"
+        "for one in (move.DatabaseTables, move.FileTables): one.add = dying(one.add)\n"
         f"asyncio.run({work})\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
@@ -201,12 +200,3 @@ async def test_copy_of_tables_that_this_version_may_not_use_is_refused(
     assert f"version 99 and can be used from 98 on, this antiphon knows {NEWEST}" in str(
         caught.value
     )
-
-
-async def test_doctor_names_an_index_that_is_missing(sound: Path, store: str) -> None:
-    await move_to_database(sound, store)
-    assert notes_of(store) == []
-    with psycopg.connect(store) as connection:
-        connection.execute("DROP EXTENSION pg_trgm CASCADE")
-    (missing,) = notes_of(store)
-    assert "index of trigrams is missing" in missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,9 +61,8 @@ class KernelFence:
         values = (1, roots, [1] * len(roots), principals, [1] * len(principals))
         return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
 
-    async def learn(self, error: FenceError) -> None:
-        """Nothing here can be read again."""
-
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        refused = commit.context.number in error.contexts or commit.principal.id in error.principals
-        return error if refused else None
+    async def refusals(
+        self, error: FenceError, group: Iterable[Commit]
+    ) -> list[AntiphonError | None]:
+        names = error.contexts | error.principals
+        return [error if {one.context.number, one.principal.id} & names else None for one in group]
