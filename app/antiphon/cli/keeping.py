@@ -99,7 +99,7 @@ def _of_kernel(name: str, help_: str) -> click.Command:
     @DATA
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(data: Path | None, arguments: tuple[str, ...]) -> None:
-        _run_kernel(name, data, arguments)
+        run_kernel(name, data, arguments)
 
     return command
 
@@ -127,10 +127,10 @@ def trust(folder: Path | None, yes: bool) -> None:
     """
     if folder is not None and any((folder / one).exists() for one in (DATA_FOLDER, MCP_FILE)):
         folder = data_folder(folder)
-    _run_kernel("trust", folder, ["--yes"] if yes else [])
+    run_kernel("trust", folder, ["--yes"] if yes else [])
 
 
-def _run_kernel(command: str, data: Path | None, arguments: Sequence[str]) -> None:
+def run_kernel(command: str, data: Path | None, arguments: Sequence[str]) -> None:
     """Become the kernel's program."""
     folder = chosen_data(data, project_root(Path.cwd()))
     line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder), *arguments]

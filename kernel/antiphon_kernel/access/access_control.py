@@ -79,10 +79,10 @@ class WriteGuard:
     def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
         """Return why a session may not write, or cannot be asked any more; None if it may."""
         actor = self._sessions.find(SessionId(session))
-        if actor is None:
-            what = f"The rights of {principal.username} have changed, and the session has ended."
-            return AntiphonError(ErrorCode.PERMISSION_DENIED, what)
         try:
+            if actor is None:
+                what = f"The rights of {principal.username} have changed: connect again."
+                raise AntiphonError(ErrorCode.PERMISSION_DENIED, what)
             self.check_writer(actor)
         except AntiphonError as error:
             return error

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
 from antiphon_kernel.access.access_control import WriteGuard
 from antiphon_kernel.access.invitations import Members
@@ -14,14 +13,6 @@ from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.storage import Commit, FenceError
 from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.types.errors import AntiphonError, context_has_moved
-
-_CHECK: Final = "SELECT check_commit(?, ?, ?, ?, ?)"
-
-_CHECK_NEW: Final = (
-    "WITH founded AS (INSERT INTO owners (context, kernel, epoch)"
-    f" SELECT unnest(CAST(? AS bigint[])), ?, 1) {_CHECK}"
-)
-"""The same, with contexts that are new and have no owner yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +38,8 @@ class CommitFence:
         known = {one.principal.id: self.members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
         epochs = [ownership.epoch(one) for one in roots]
-        values = ownership.kernel, roots, epochs, [*principals], [*principals.values()]
-        if founded:
-            return _CHECK_NEW, [(founded, ownership.kernel, *values)]
-        return _CHECK, [values]
+        values = ownership.kernel, founded, roots, epochs, [*principals], [*principals.values()]
+        return "SELECT check_commit(?, ?, ?, ?, ?, ?)", [values]
 
     async def refusals(
         self, error: FenceError, group: Iterable[Commit]

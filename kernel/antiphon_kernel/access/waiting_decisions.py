@@ -140,12 +140,8 @@ class ToolPermissions:
         """Rules in force, oldest first, by number."""
         self._reading = asyncio.Lock()
 
-    async def load(self) -> None:
-        """Read what is stored."""
-        await self.read_again(lambda _: False)
-
-    async def read_again(self, is_here: Callable[[ContextId], bool]) -> None:
-        """Read what other kernels have stored.
+    async def load(self, is_here: Callable[[ContextId], bool] = lambda _: False) -> None:
+        """Read what is stored, also by other kernels.
 
         Args:
             is_here: whether a context is open here: nobody else decides about its calls.

@@ -394,13 +394,12 @@ def place_of(url: str) -> str:
     Raises:
         AntiphonError: storage_failed for a URL in which parts of a password may be something else.
     """
+    defaults = {"host": "localhost", "port": 5432, "dbname": ""}
     try:
-        found = conninfo_to_dict(url)
-        host, port = str(found.get("host", "localhost")), str(found.get("port", 5432))
-        place = f"{host}:{port}/{found.get('dbname', '')}"
+        place = "{host}:{port}/{dbname}".format(**(defaults | conninfo_to_dict(url)))
     except psycopg.ProgrammingError:
-        place, port = "@", ""
-    if "@" in place or not port.replace(",", "").isdecimal():
+        place = ""
+    if re.fullmatch(r"[^@]*:[\d,]+/[^@]*", place) is None:
         # The library's own message holds all of it.
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,

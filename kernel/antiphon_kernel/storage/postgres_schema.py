@@ -64,9 +64,11 @@ $$;
 --   and each of `principals` (ids) has the epoch of `principal_epochs` in auth.users.
 -- DETAIL is a JSON object: "contexts", those of `roots` that are not this kernel's in that epoch
 -- (all of them if the lease has run out), and "principals", those whose epoch is another one.
+-- The kernel has `founded`, which are new, from now on.
 -- The owners' rows stay locked until the transaction ends: whoever takes a context waits for it.
 CREATE FUNCTION check_commit(
     this_kernel bigint,
+    founded bigint[],
     roots bigint[],
     epochs bigint[],
     principals text[],
@@ -77,6 +79,7 @@ DECLARE
     lost bigint[];
     changed text[];
 BEGIN
+    INSERT INTO journal.owners SELECT unnest(founded), this_kernel, 1;
     PERFORM FROM journal.owners WHERE context = ANY (roots) ORDER BY context FOR SHARE;
     is_live := EXISTS (
         SELECT FROM journal.kernels WHERE number = this_kernel AND lease_until > clock_timestamp()

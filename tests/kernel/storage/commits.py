@@ -58,8 +58,8 @@ class KernelFence:
     def statement(self, group: Sequence[Commit], *others: int) -> Statement:
         roots = sorted({*others, *(one.context.number for one in group)})
         principals = self._principals if group else []
-        values = (1, roots, [1] * len(roots), principals, [1] * len(principals))
-        return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
+        values = (1, [], roots, [1] * len(roots), principals, [1] * len(principals))
+        return "SELECT check_commit(?, ?, ?, ?, ?, ?)", [values]
 
     async def refusals(
         self, error: FenceError, group: Iterable[Commit]

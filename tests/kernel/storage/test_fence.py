@@ -109,7 +109,7 @@ async def test_takeover_waits_for_a_commit_that_has_passed(journal: Journal, sto
     await live(store, row.number)
     await journal.commit(first)
     take = f"UPDATE journal.owners SET epoch = 2 WHERE context = {row.number}"
-    check = "SELECT journal.check_commit(1, $1, '{1}', '{}', '{}')"
+    check = "SELECT journal.check_commit(1, '{}', $1, '{1}', '{}', '{}')"
     async with await psycopg.AsyncConnection.connect(store) as writer:
         cursor = psycopg.AsyncRawCursor(writer)
         await cursor.execute(check, ([row.number],))
