@@ -12,11 +12,12 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Hashable,
     Iterable,
     Iterator,
@@ -77,7 +78,7 @@ class Members:
         """Of the store when it was read last."""
         self._storing = asyncio.Lock()
         """Held by whoever stores what is in effect here already, or reads what is stored."""
-        self.unsaved: list[Hashable] = []
+        self.unsaved = Counter[Hashable]()
         """Ids of principals and numbers of credentials that are ahead here of what is stored."""
 
     @classmethod
@@ -305,18 +306,18 @@ class Members:
         store = partial(self.auth.change, now, *columns, users=users, ending=ending)
         await self.save([now.principal], store)
 
-    async def save(self, unsaved: Iterable[Hashable], store: Callable[[], Awaitable[None]]) -> None:
+    async def save(
+        self, unsaved: Collection[Hashable], store: Callable[[], Awaitable[None]]
+    ) -> None:
         """Store what is in effect already, uninterrupted, and know what else has been stored."""
-        unsaved = list(unsaved)
-        self.unsaved += unsaved
+        self.unsaved.update(unsaved)
 
         async def save() -> None:
             try:
                 async with self._storing:
                     await store()
             finally:
-                for one in unsaved:
-                    self.unsaved.remove(one)
+                self.unsaved.subtract(unsaved)
             await self.read_again()
 
         await run_uninterrupted(save())
@@ -346,7 +347,7 @@ class Members:
         for principal in principals:
             self._principals[principal.username] = self._by_id[principal.id] = principal
         for user in stored.users:
-            if user.principal not in self.unsaved:
+            if not self.unsaved[user.principal]:
                 self._users[user.principal] = user
         self.read.notify(stored)
 
@@ -425,7 +426,7 @@ class Invitations:
 
     def _take_over(self, stored: StoredAccess) -> None:
         for credential in stored.credentials:
-            if credential.number not in self._members.unsaved:
+            if not self._members.unsaved[credential.number]:
                 self.credentials[credential.number] = credential
         for client in stored.clients:
             self._clients[client.credential, client.secret] = client

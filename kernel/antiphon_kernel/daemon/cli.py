@@ -248,21 +248,8 @@ def restore_command(file: Path, data: Path, store: str | None, as_json: bool) ->
 
 
 @main.command("move")
-@click.option(
-    "--from",
-    "source",
-    metavar="URL",
-    callback=refuse_password,
-    help="The database that is moved into a folder.",
-)
-@click.option(
-    "--to",
-    "target",
-    metavar="URL|DIR",
-    required=True,
-    callback=refuse_password,
-    help="An empty database, or a new folder.",
-)
+@click.option("--from", "source", metavar="URL", callback=refuse_password)
+@click.option("--to", "target", metavar="URL|DIR", required=True, callback=refuse_password)
 @_data
 @_json
 def move_command(source: str | None, target: str, data: Path, as_json: bool) -> None:

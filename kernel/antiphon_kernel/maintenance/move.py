@@ -15,7 +15,6 @@ import hashlib
 import shutil
 import sqlite3
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
@@ -198,8 +197,8 @@ class FileTables:
         columns = ", ".join(tables()[table]).replace('"blocks"', "CAST(blocks AS TEXT)")
         return self._connection.execute(f"SELECT {columns} FROM {table}")
 
-    def add(self, table: str, rows: Iterable[_Row]) -> None:
-        """Write rows into a table that has none of them."""
+    def add(self, table: str, rows: Iterable[_Row]) -> int:
+        """Write rows into a table that has none of them; how many."""
         columns = tables()[table]
         values = ", ".join(
             f"iif(?{at} GLOB '*[^0-9]*' OR ?{at} = '', ?{at}, CAST(?{at} AS INTEGER))"
@@ -207,13 +206,14 @@ class FileTables:
             else f"?{at}"
             for at, column in enumerate(columns, 1)
         )
-        self._connection.executemany(
+        inserted = self._connection.executemany(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})",
             (
                 [one.replace(STORED_NUL, "\0") if isinstance(one, str) else one for one in row]
                 for row in rows
             ),
         )
+        return inserted.rowcount
 
 
 class DatabaseTables:
@@ -229,8 +229,8 @@ class DatabaseTables:
             query = f"SELECT {', '.join(tables()[table])} FROM {table}{where}"
             yield from cursor.execute(query, binary=True)
 
-    def add(self, table: str, rows: Iterable[_Row]) -> None:
-        """Write rows into an empty table; numbers that are drawn later follow theirs."""
+    def add(self, table: str, rows: Iterable[_Row]) -> int:
+        """Write rows into an empty table; how many. Numbers that are drawn later follow theirs."""
         columns = tables()[table]
         stored = "journal.stored_ops" if table == "journal.ops" else table  # `ops` is a view
         query = f"COPY {stored} ({', '.join(columns)}) FROM STDIN"
@@ -243,6 +243,7 @@ class DatabaseTables:
                 drawn = "'journal.context_numbers'"
             query = f"SELECT setval({drawn}, max(number)) FROM {table} HAVING max(number) > 0"
             self._connection.execute(query)
+        return cursor.rowcount
 
 
 def _copy_rows(source: FileTables | DatabaseTables, target: FileTables | DatabaseTables) -> int:
@@ -253,11 +254,8 @@ def _copy_rows(source: FileTables | DatabaseTables, target: FileTables | Databas
     """
     copied = 0
     for table in tables():
-        sent, found = Counter[str](), Counter[str]()
-        target.add(table, _counted(source.rows(table), sent))
-        for _ in _counted(target.rows(table), found):
-            copied += 1
-        if sent != found:
+        copied += target.add(table, source.rows(table))
+        if _digest(source.rows(table)) != _digest(target.rows(table)):
             raise AntiphonError(
                 ErrorCode.STORAGE_FAILED,
                 f"{table} has not arrived as it was: rows hold something else, or are missing."
@@ -267,9 +265,6 @@ def _copy_rows(source: FileTables | DatabaseTables, target: FileTables | Databas
     return copied
 
 
-def _counted(rows: Iterable[_Row], sums: Counter[str]) -> Iterator[_Row]:
-    """Pass rows on, and add up how many there are and their digests."""
-    for row in rows:
-        sums["rows"] += 1
-        sums["digests"] += int.from_bytes(hashlib.sha256(repr(row).encode()).digest())
-        yield row
+def _digest(rows: Iterable[_Row]) -> int:
+    """Return a checksum of rows, whatever their order is."""
+    return sum(int.from_bytes(hashlib.sha256(repr(row).encode()).digest()) for row in rows)

@@ -4,7 +4,7 @@ SQL comes as SQLite has it, and is translated here. No text of Postgres holds a 
 is no character and which no text should hold, is stored in its place and read as a NUL.
 
 A commit is on disk when the server says so, unless its operator has turned that off (`fsync`).
-One connection writes, some read; each is made when it is needed, and again when it was lost.
+Connections are made when they are needed, and again when they were lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from itertools import chain
 from typing import Final
@@ -35,7 +35,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_clo
 _log = logging.getLogger(__name__)
 
 _Connection = psycopg.AsyncConnection[TupleRow]
-_Cursor = psycopg.AsyncCursor[TupleRow]
 
 # The library warns of each statement that fails in a pipeline, beside raising the error.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
@@ -182,10 +181,9 @@ class PostgresDatabase:
         self._url = url
         self._schema = schema
         self._place = place_of(url)
-        self._writer: _Connection | None = None
-        self._writing = asyncio.Lock()
-        self._readers: list[_Connection] = []
+        self._idle: list[_Connection] = []
         """Those that nobody uses at the moment."""
+        self._writing = asyncio.Lock()
         self._reading = asyncio.Semaphore(_READERS)
         self._replacing: dict[str, str] = {}
         """What stands behind an INSERT OR REPLACE, by table."""
@@ -212,25 +210,14 @@ class PostgresDatabase:
         """Let go of the connections; a transaction that is being written is finished."""
         self._closed = True
         async with self._writing:
-            for connection in (self._writer, *self._readers):
-                if connection is not None:
-                    await connection.close()
-            self._writer = None
-            self._readers.clear()
+            while self._idle:
+                await self._idle.pop().close()
 
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[TupleRow]:
         """Return every row of a query."""
-        async with self._reading:
-            connection = await self._usable(self._readers.pop() if self._readers else None)
-            try:
-                with self._failures():
-                    cursor = await connection.execute(translate(sql), values, binary=True)
-                    return await cursor.fetchall()
-            finally:
-                if self._closed or not _is_idle(connection):
-                    await connection.close()
-                else:
-                    self._readers.append(connection)
+        async with self._reading, self._connection() as connection:
+            cursor = await connection.execute(translate(sql), values, binary=True)
+            return await cursor.fetchall()
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """Carry out one statement in a transaction of its own; the number of the row it made."""
@@ -266,15 +253,14 @@ class PostgresDatabase:
         Args:
             listening: called when no later message can be missed.
         """
-        connection = await self._usable(None)
-        try:
-            with self._failures():
+        async with self._connection() as connection:
+            try:
                 await connection.execute(f"LISTEN {_CHANNEL}")
                 listening()
                 async for message in connection.notifies():
                     yield message.payload
-        finally:
-            await connection.close()
+            finally:
+                await connection.close()
 
     @asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
@@ -282,68 +268,62 @@ class PostgresDatabase:
 
         Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
         """
-        connection = await self._usable(None)
-        try:
-            with self._failures():
-                await connection.execute(_ALONE, prepare=False)
-                await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
+        async with self._connection() as connection:  # it is closed, which ends the transaction
+            await connection.execute(_ALONE, prepare=False)
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
             yield
-        finally:
-            await connection.close()  # which ends the transaction
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[_Connection]:
         """Gather statements into one transaction, which is sent as a whole and then waited for."""
-        async with self._writing:
-            connection = self._writer = await self._usable(self._writer)
-            try:
-                with self._failures():
-                    async with connection.pipeline():
-                        await connection.execute("BEGIN")
-                        yield connection
-                        await connection.execute("COMMIT")
-            finally:
-                if not _is_idle(connection):
-                    await connection.close()  # which ends the transaction
+        async with self._writing, self._connection() as connection, connection.pipeline():
+            await connection.execute("BEGIN")
+            yield connection
+            await connection.execute("COMMIT")
 
-    async def _usable(self, connection: _Connection | None) -> _Connection:
-        """Return a connection that the server has not ended: this one or a new one."""
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[_Connection]:
+        """Lend a connection; one that is within a transaction afterwards, or lost, is closed."""
         if self._closed:
             raise kernel_is_closing()
         try:
-            if connection is not None and not connection.closed:
+            connection = await self._connect_or_reuse()
+            try:
+                yield connection
+            finally:
+                is_idle = connection.info.transaction_status == TransactionStatus.IDLE
+                if is_idle and not self._closed:
+                    self._idle.append(connection)
+                else:
+                    await connection.close()
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    async def _connect_or_reuse(self) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            with suppress(psycopg.OperationalError):
                 # Without waiting: first what the server has said at last, then the end.
                 for _ in range(2):
                     connection.pgconn.consume_input()
                 return connection
-        except psycopg.OperationalError:
-            _log.info("the connection to the store %s was ended: it is made again", self._place)
-        if connection is not None:
+            _log.info("a connection to the store %s was ended by it", self._place)
             await connection.close()
-        with self._failures():
-            made = await psycopg.AsyncConnection.connect(
-                self._url,
-                autocommit=True,
-                prepare_threshold=0,
-                cursor_factory=psycopg.AsyncRawCursor,
-                connect_timeout=_CONNECT_SECONDS,
-                tcp_user_timeout=_CONNECT_SECONDS * 1000,
-                fallback_application_name="antiphon",
-            )
-            made.prepared_max = _PREPARED
-            for kind, dumper in _DUMPERS:
-                made.adapters.register_dumper(kind, dumper)
-            made.adapters.register_loader("text", _TextLoader)
-            await made.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
-        return made
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Raise AntiphonError for every error of the library."""
-        try:
-            yield
-        except psycopg.Error as error:
-            raise self._failure(error) from error
+        connection = await psycopg.AsyncConnection.connect(
+            self._url,
+            autocommit=True,
+            prepare_threshold=0,
+            cursor_factory=psycopg.AsyncRawCursor,
+            connect_timeout=_CONNECT_SECONDS,
+            tcp_user_timeout=_CONNECT_SECONDS * 1000,
+            fallback_application_name="antiphon",
+        )
+        connection.prepared_max = _PREPARED
+        for kind, dumper in _DUMPERS:
+            connection.adapters.register_dumper(kind, dumper)
+        connection.adapters.register_loader("text", _TextLoader)
+        await connection.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
+        return connection
 
     def _failure(self, error: psycopg.Error) -> AntiphonError:
         if error.sqlstate == FENCE_STATE:
@@ -364,28 +344,21 @@ class PostgresDatabase:
 
     async def _migrate(self) -> None:
         schema = self._schema
-        connection = self._writer = await self._usable(None)
-        with self._failures():
-            async with connection.transaction():
-                await connection.execute(_LOCK_MIGRATION)
-                await connection.execute(_VERSION_TABLE.format(schema=schema.name), prepare=False)
-                cursor = await connection.execute("SELECT version, usable_from FROM schema")
-                version, usable_from = await cursor.fetchone() or (0, 0)
-                if usable_from <= schema.newest < version:
-                    return  # a newer antiphon's, which says that this one may use it
-                refusal = schema.refusal(version)
-                if refusal is not None:
-                    raise self._failed(f"the schema {schema.name!r} {refusal}")
-                for number, sql in schema.steps(version):
-                    await connection.execute(
-                        f"{sql} DELETE FROM schema;"
-                        f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
-                        prepare=False,
-                    )
-
-
-def _is_idle(connection: _Connection) -> bool:
-    return connection.info.transaction_status == TransactionStatus.IDLE
+        async with self._connection() as connection, connection.transaction():
+            await connection.execute(_LOCK_MIGRATION)
+            await connection.execute(_VERSION_TABLE.format(schema=schema.name), prepare=False)
+            cursor = await connection.execute("SELECT version, usable_from FROM schema")
+            version, usable_from = await cursor.fetchone() or (0, 0)
+            if usable_from <= schema.newest < version:
+                return  # a newer antiphon's, which says that this one may use it
+            if (refusal := schema.refusal(version)) is not None:
+                raise self._failed(f"the schema {schema.name!r} {refusal}")
+            for number, sql in schema.steps(version):
+                await connection.execute(
+                    f"{sql} DELETE FROM schema;"
+                    f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
+                    prepare=False,
+                )
 
 
 def place_of(url: str) -> str:

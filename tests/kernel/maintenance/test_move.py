@@ -58,7 +58,7 @@ async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
 
 
 def died(work: str) -> bool:
-    """Do something in a process that is killed when transactions have been copied."""
+    """Do something in a process that is killed when other tables than that of transactions have been copied."""
     program = (
         "import asyncio, os, signal\n"
         "from pathlib import Path\n"
@@ -66,8 +66,8 @@ def died(work: str) -> bool:
         "from antiphon_kernel.maintenance import move\n"
         "def dying(add):\n"
         "    def die(self, table, rows):\n"
-        "        add(self, table, rows)\n"
         "        if table == 'journal.ops': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        return add(self, table, rows)\n"
         "    return die\n"
         "for one in (move.DatabaseTables, move.FileTables): one.add = dying(one.add)\n"
         f"asyncio.run({work})\n"
