@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from antiphon_kernel.cluster.routing import is_forwarding
-from antiphon_kernel.storage.database import SqlDatabase
+from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.errors import (
     AntiphonError,
     ErrorCode,

@@ -24,11 +24,11 @@ from typing import Any, Final
 import psycopg
 
 from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, check_journal, install
-from antiphon_kernel.storage.database import open_tables
 from antiphon_kernel.storage.open_files import make_private
 from antiphon_kernel.storage.postgres import STORED_NUL, place_of
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA, Schema
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import join_names
 

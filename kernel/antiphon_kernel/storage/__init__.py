@@ -20,7 +20,7 @@ from antiphon_kernel.storage.backup import (
     open_to_read,
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.database import Database, FenceError, SqlDatabase, TakenError
+from antiphon_kernel.storage.database import Database, FenceError, TakenError
 from antiphon_kernel.storage.journal import Journal, WriteFence
 from antiphon_kernel.storage.journal_reader import (
     BYTES_ONLY,
@@ -57,3 +57,4 @@ from antiphon_kernel.storage.search_table import (
     row_number,
 )
 from antiphon_kernel.storage.snapshots import SNAPSHOTS, Records
+from antiphon_kernel.storage.stores import SqlDatabase

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-from antiphon_kernel.storage.database import SqlDatabase, Statement, open_tables
+from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.storage.schema import AUTH_SCHEMA
+from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId

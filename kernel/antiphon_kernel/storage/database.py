@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Seque
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
 import aiosqlite
 
@@ -23,16 +23,6 @@ from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.signal import Signal
-
-if TYPE_CHECKING:  # it imports its library
-    from antiphon_kernel.storage.postgres import PostgresDatabase
-
-SqlDatabase: TypeAlias = "Database | PostgresDatabase"
-"""Tables that are read and written in SQL that SQLite and Postgres both understand.
-
-A list is one value, behind `IN (SELECT value FROM json_each(?))`. Every method raises AntiphonError
-storage_failed.
-"""
 
 Row = tuple[object, ...]
 
@@ -318,22 +308,3 @@ def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:
         " check the disk, then try again.",
         path=str(path),
     )
-
-
-async def open_tables(place: Path | str, schema: Schema, spare: Path | None = None) -> SqlDatabase:
-    """Open or create the tables at `place` and bring them to the current version.
-
-    Args:
-        place: the path of a file, or the URL of a store (`postgresql://…`).
-        spare: a file to copy everything to if the file is deleted or replaced.
-
-    Raises:
-        AntiphonError: storage_failed.
-        ImportError: if there is no library for a store.
-    """
-    if isinstance(place, Path):
-        return await Database.open(place, schema, spare)
-    from antiphon_kernel.storage.postgres import PostgresDatabase
-    from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
-
-    return await PostgresDatabase.open(place, POSTGRES_SCHEMAS[schema.name])

@@ -8,7 +8,6 @@ from dataclasses import fields, replace
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.database import SqlDatabase
 from antiphon_kernel.storage.rows import (
     Blob,
     ChangeRow,
@@ -23,6 +22,7 @@ from antiphon_kernel.storage.rows import (
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId

@@ -63,7 +63,7 @@ _REPLACING: Final = (
     " JOIN pg_index ON indrelid = c.oid AND indisprimary"
     " WHERE relnamespace = ?::text::regnamespace GROUP BY relname"
 )
-"""What stands behind an INSERT that is to replace a row with the same key, by table."""
+"""The end of an INSERT that is to replace a row with the same key, by table."""
 
 _PREPARED: Final = 500
 """How many statements a connection keeps prepared: more than there are."""
@@ -186,7 +186,7 @@ class PostgresDatabase:
         self._writing = asyncio.Lock()
         self._reading = asyncio.Semaphore(_READERS)
         self._replacing: dict[str, str] = {}
-        """What stands behind an INSERT OR REPLACE, by table."""
+        """The end of an INSERT OR REPLACE, by table."""
         self._closed = False
 
     @classmethod

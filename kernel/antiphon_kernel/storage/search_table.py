@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import SEQ_BITS
-from antiphon_kernel.storage.database import SqlDatabase
+from antiphon_kernel.storage.stores import SqlDatabase
 
 _LONG: Final = 100_000
 """Code points; a longer text is not in the trigram index."""

@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from antiphon_kernel.storage.database import Row, SqlDatabase, Statement
+from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.storage.rows import ContextRow, Cut, Page, Snapshot
+from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.primitives import Reader, write_bytes
 

@@ -21,8 +21,8 @@ from antiphon_kernel.maintenance.move import (
 from antiphon_kernel.maintenance.restore import restore
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import JOURNAL_FILE, back_up
-from antiphon_kernel.storage.database import open_tables
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
@@ -58,7 +58,7 @@ async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
 
 
 def died(work: str) -> bool:
-    """Do something in a process that is killed when other tables than that of transactions have been copied."""
+    """Do something in a process that is killed when it has copied some tables."""
     program = (
         "import asyncio, os, signal\n"
         "from pathlib import Path\n"

@@ -26,8 +26,8 @@ from antiphon_kernel.storage import (
     row_number,
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ
-from antiphon_kernel.storage.database import open_tables
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import DriftKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
