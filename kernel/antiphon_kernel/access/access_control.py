@@ -77,13 +77,12 @@ class WriteGuard:
         check_update(actor.principal, self._members.role_of(actor.principal))
 
     def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
-        """Return why a session may not write, or cannot be asked any more; None if it may."""
-        actor = self._sessions.find(SessionId(session))
+        """Return why a session may not write any more; None if it may."""
         try:
-            if actor is None:
+            if all(one.session != session for one in self._sessions.of(principal.id)):
                 what = f"The rights of {principal.username} have changed: connect again."
                 raise AntiphonError(ErrorCode.PERMISSION_DENIED, what)
-            self.check_writer(actor)
+            check_update(principal, self._members.role_of(principal))
         except AntiphonError as error:
             return error
         return None

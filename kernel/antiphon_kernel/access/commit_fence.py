@@ -26,28 +26,27 @@ class CommitFence:
     members: Members
 
     def statement(self, group: Sequence[Commit], *others: int) -> Statement:
-        """Return the statement that refuses the transaction if it may not be.
-
-        Args:
-            others: numbers of contexts of which something is written apart from commits.
-        """
-        ownership = self.ownership
+        """Return the statement that refuses the transaction if it may not be."""
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
         numbers = {*others, *(one.context.number for one in group)}
         roots = list({self.root(one) for one in numbers}.difference(founded))
         known = {one.principal.id: self.members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
-        epochs = [ownership.epoch(one) for one in roots]
-        values = ownership.kernel, founded, roots, epochs, [*principals], [*principals.values()]
+        epochs = [self.ownership.epoch(one) for one in roots]
+        values = (
+            self.ownership.kernel,
+            founded,
+            roots,
+            epochs,
+            [*principals],
+            [*principals.values()],
+        )
         return "SELECT check_commit(?, ?, ?, ?, ?, ?)", [values]
 
     async def refusals(
         self, error: FenceError, group: Iterable[Commit]
     ) -> list[AntiphonError | None]:
-        """Return why each commit of a refused group fails; None for those that may be tried again.
-
-        What the refusal has shown to be out of date has been read again then.
-        """
+        """Read again what is out of date; why each commit fails that is not to be tried again."""
         if error.principals:
             with suppress(AntiphonError):  # then the next attempt fails for the same reason
                 await self.members.read_again()

@@ -13,19 +13,9 @@ import hashlib
 import hmac
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -78,7 +68,7 @@ class Members:
         """Of the store when it was read last."""
         self._storing = asyncio.Lock()
         """Held by whoever stores what is in effect here already, or reads what is stored."""
-        self.unsaved = Counter[Hashable]()
+        self.unsaved = Counter[object]()
         """Ids of principals and numbers of credentials that are ahead here of what is stored."""
 
     @classmethod
@@ -302,20 +292,17 @@ class Members:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
         # Whoever changes their own role loses the session that they do it through.
-        columns, users = ("role", "barred_until"), [now.number]
-        store = partial(self.auth.change, now, *columns, users=users, ending=ending)
-        await self.save([now.principal], store)
+        change = self.auth.change(now, "role", "barred_until", users=[now.number], ending=ending)
+        await self.save([now.principal], change)
 
-    async def save(
-        self, unsaved: Collection[Hashable], store: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def save(self, unsaved: Iterable[object], change: Awaitable[None]) -> None:
         """Store what is in effect already, uninterrupted, and know what else has been stored."""
         self.unsaved.update(unsaved)
 
         async def save() -> None:
             try:
                 async with self._storing:
-                    await store()
+                    await change
             finally:
                 self.unsaved.subtract(unsaved)
             await self.read_again()
@@ -580,7 +567,7 @@ class Invitations:
                 users, ending = came | {credential.user}, endings[number]
                 await self._members.auth.change(credential, "revoked", users=users, ending=ending)
 
-        await self._members.save(numbers, store)
+        await self._members.save(numbers, store())
         return revoked
 
     def of(self, principal: Principal) -> list[int]:

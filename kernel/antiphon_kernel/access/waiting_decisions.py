@@ -148,15 +148,12 @@ class ToolPermissions:
         """
         async with self._reading:
             stored = await self._auth.records(ToolPermission)
+            found = [one for one in stored if not is_here(one.context)]
             known = [*self.undecided.values(), *self.rules.values()]
-            here = [one for one in known if is_here(one.context)]
-            self.undecided.clear()
-            self.rules.clear()
-            for one in [*here, *(one for one in stored if not is_here(one.context))]:
-                if one.decided_by is None:
-                    self.undecided[one.call] = one
-                else:
-                    self.rules[one.number] = one
+            found += [one for one in known if is_here(one.context)]
+            found.sort(key=lambda one: one.number)
+            self.undecided = {one.call: one for one in found if one.decided_by is None}
+            self.rules = {one.number: one for one in found if one.decided_by is not None}
 
     def leave(self, context: ContextId) -> None:
         """Decide no more about the calls of a context, which stay stored."""

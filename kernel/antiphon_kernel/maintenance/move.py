@@ -74,7 +74,7 @@ def _fill(data: Path, store: str) -> int:
     with _transaction(store) as connection, _open_files(data) as source:
         _refuse_kernels(connection)
         sql = " UNION ALL ".join(f"(SELECT '{one}' FROM {one} LIMIT 1)" for one in tables())
-        if filled := _values(connection, sql):
+        if filled := [row[0] for row in connection.execute(sql)]:
             raise invalid_params(
                 f"The database is not empty: there are rows in {join_names(filled)}. Make a new one"
                 " with `createdb`."
@@ -130,16 +130,11 @@ def _refuse_kernels(connection: _Connection) -> None:
     """See that no kernel runs on a database, and none can begin a lease before the end of this."""
     connection.execute("LOCK TABLE journal.kernels IN SHARE MODE")
     sql = "SELECT address FROM journal.kernels WHERE lease_until > clock_timestamp()"
-    if live := _values(connection, sql):
+    if live := [row[0] for row in connection.execute(sql)]:
         raise invalid_params(
             f"Kernels run on the database, at {join_names(live)}: end them first; one that was"
             " killed counts for five seconds more."
         )
-
-
-def _values(connection: _Connection, sql: str) -> list[str]:
-    """Return the first column of a query."""
-    return [row[0] for row in connection.execute(sql)]
 
 
 @contextmanager

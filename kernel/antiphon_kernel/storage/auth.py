@@ -269,8 +269,7 @@ class AuthStore:
         self.changed.notify()
 
     def _columns(self, kind: type) -> list[str]:
-        names = [one.name for one in fields(kind)]
-        return [one for one in names if one != "epoch" or self.database.is_shared]
+        return [one.name for one in fields(kind) if one.name != "epoch" or self.database.is_shared]
 
 
 def _read(kind: type, stored: dict[str, Any]) -> dict[str, Any]:

@@ -34,17 +34,15 @@ class FenceError(AntiphonError):
     """A transaction that `check_commit` has refused; nothing of it has happened."""
 
     def __init__(self, contexts: Collection[int], principals: Collection[str]) -> None:
-        """
-        Args:
-            contexts: numbers of the roots that this kernel has no right to write to.
-            principals: ids of those whose rights have changed since they were read.
-        """
         super().__init__(
             ErrorCode.NOT_OWNER,
             "Another kernel has the context, or the writer's rights have changed."
             " Nothing was acknowledged: call again.",
         )
-        self.contexts, self.principals = frozenset(contexts), frozenset(principals)
+        self.contexts = frozenset(contexts)
+        """Numbers of the roots that this kernel has no right to write to."""
+        self.principals = frozenset(principals)
+        """Ids of those whose rights have changed since they were read."""
 
 
 class TakenError(AntiphonError):

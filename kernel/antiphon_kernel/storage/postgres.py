@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from itertools import chain
@@ -65,14 +65,8 @@ _REPLACING: Final = (
 )
 """The end of an INSERT that is to replace a row with the same key, by table."""
 
-_PREPARED: Final = 500
-"""How many statements a connection keeps prepared: more than there are."""
-
 _CHANNEL: Final = "antiphon"
 """Over which the kernels on a database tell each other what has changed."""
-
-_LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
-"""Waits until no other kernel changes the tables; the number is this program's alone."""
 
 _VERSION_TABLE: Final = (
     "CREATE SCHEMA IF NOT EXISTS {schema}; CREATE TABLE IF NOT EXISTS schema"
@@ -169,9 +163,6 @@ class _TextLoader(Loader):
         return text.replace(STORED_NUL, _NUL) if STORED_NUL in text else text
 
 
-_DUMPERS: Final = ((int, _NumberDumper), (bool, _NumberDumper), (str, _TextDumper))
-
-
 class PostgresDatabase:
     """One schema of a database; one transaction at a time."""
 
@@ -247,16 +238,12 @@ class PostgresDatabase:
         """Send a message to everybody who listens on this database."""
         await self.select(f"SELECT pg_notify('{_CHANNEL}', ?)", (message,))
 
-    async def messages(self, listening: Callable[[], None]) -> AsyncIterator[str]:
-        """Yield every message, until the connection is lost.
-
-        Args:
-            listening: called when no later message can be missed.
-        """
+    async def messages(self) -> AsyncIterator[str]:
+        """Yield an empty message, and every later one until the connection is lost."""
         async with self._connection() as connection:
             try:
                 await connection.execute(f"LISTEN {_CHANNEL}")
-                listening()
+                yield ""
                 async for message in connection.notifies():
                     yield message.payload
             finally:
@@ -318,8 +305,8 @@ class PostgresDatabase:
             tcp_user_timeout=_CONNECT_SECONDS * 1000,
             fallback_application_name="antiphon",
         )
-        connection.prepared_max = _PREPARED
-        for kind, dumper in _DUMPERS:
+        connection.prepared_max = 500  # more than there are statements
+        for kind, dumper in ((int, _NumberDumper), (bool, _NumberDumper), (str, _TextDumper)):
             connection.adapters.register_dumper(kind, dumper)
         connection.adapters.register_loader("text", _TextLoader)
         await connection.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
@@ -328,10 +315,9 @@ class PostgresDatabase:
     def _failure(self, error: psycopg.Error) -> AntiphonError:
         if error.sqlstate == FENCE_STATE:
             return FenceError(**json.loads(error.diag.message_detail or "{}"))
-        if error.diag.constraint_name in _NAMES:
-            name = re.search(r"=\((.*)\)", error.diag.message_detail or "")
-            if name is not None:
-                return TakenError(name[1])
+        name = re.search(r"=\((.*)\)", error.diag.message_detail or "")
+        if name is not None and error.diag.constraint_name in _NAMES:
+            return TakenError(name[1])
         return self._failed(str(error).strip())
 
     def _failed(self, why: str) -> AntiphonError:
@@ -345,7 +331,8 @@ class PostgresDatabase:
     async def _migrate(self) -> None:
         schema = self._schema
         async with self._connection() as connection, connection.transaction():
-            await connection.execute(_LOCK_MIGRATION)
+            # Until no other kernel changes the tables; the number is this program's alone.
+            await connection.execute("SELECT pg_advisory_xact_lock(6245720031)")
             await connection.execute(_VERSION_TABLE.format(schema=schema.name), prepare=False)
             cursor = await connection.execute("SELECT version, usable_from FROM schema")
             version, usable_from = await cursor.fetchone() or (0, 0)
