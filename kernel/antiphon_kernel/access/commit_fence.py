@@ -32,15 +32,8 @@ class CommitFence:
         roots = list({self.root(one) for one in numbers}.difference(founded))
         known = {one.principal.id: self.members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
-        epochs = [self.ownership.epoch(one) for one in roots]
-        values = (
-            self.ownership.kernel,
-            founded,
-            roots,
-            epochs,
-            [*principals],
-            [*principals.values()],
-        )
+        kernel, epochs = self.ownership.kernel, [self.ownership.epoch(one) for one in roots]
+        values = kernel, founded, roots, epochs, [*principals], [*principals.values()]
         return "SELECT check_commit(?, ?, ?, ?, ?, ?)", [values]
 
     async def refusals(

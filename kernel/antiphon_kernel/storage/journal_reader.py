@@ -327,12 +327,13 @@ class JournalReader:
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
         """Everything that can be undone or redone, each stack from the bottom up."""
         sql = (
-            "SELECT u.unit, u.block, p.id, u.kind, u.stack, u.place, u.time"
+            "SELECT u.unit, u.block, p.id, u.kind, u.stack, u.place, u.time, p.number"
             " FROM undo u JOIN principals p ON p.number = u.principal"
             " WHERE u.context = ? ORDER BY u.place, u.block"
         )
         rows = await self._database.select(sql, (context.number,))
-        return tuple(UndoRow(*row) for row in rows)
+        self._principals |= {row[2]: row[7] for row in rows}
+        return tuple(UndoRow(*row[:7]) for row in rows)
 
     async def inherited(
         self, context: ContextRow, blocks: Collection[int] | None = None
