@@ -304,7 +304,7 @@ class Members:
                 async with self._storing:
                     await change
             finally:
-                self.unsaved.subtract(unsaved)
+                self.unsaved -= Counter(unsaved)
             await self.read_again()
 
         await run_uninterrupted(save())
