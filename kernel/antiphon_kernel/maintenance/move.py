@@ -229,7 +229,8 @@ class DatabaseTables:
         columns = tables()[table]
         stored = "journal.stored_ops" if table == "journal.ops" else table  # `ops` is a view
         query = f"COPY {stored} ({', '.join(columns)}) FROM STDIN"
-        with self._connection.cursor() as cursor, cursor.copy(query) as copy:
+        cursor = self._connection.cursor()
+        with cursor.copy(query) as copy:
             for row in rows:
                 copy.write_row(row)
         if columns[0] == '"number"':
