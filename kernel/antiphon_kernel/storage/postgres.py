@@ -228,8 +228,7 @@ class PostgresDatabase:
 
     def _without_or(self, sql: str) -> str:
         """Return an INSERT OR REPLACE, or OR IGNORE, as Postgres has it; others as they are."""
-        found = _OR.match(sql)
-        if found is None:
+        if (found := _OR.match(sql)) is None:
             return sql
         conflict = self._replacing[found[2]] if found[1] == "REPLACE" else " ON CONFLICT DO NOTHING"
         return f"INSERT INTO {sql[found.start(2) :]}{conflict}"

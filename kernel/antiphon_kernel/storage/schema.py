@@ -177,10 +177,7 @@ class Schema:
     """The version that an empty file gets; older ones are not read."""
     tables: str
     migrations: tuple[str, ...] = ()
-    """In order; a new one goes to the end. What has been released is never edited.
-
-    Each has one of the same number in `postgres_schema`.
-    """
+    """In order; a new one goes to the end, also in Postgres. A released one is never edited."""
     name: str = "journal"
     """Name of the schema in Postgres that has the same tables."""
     usable_from: int = 0
