@@ -221,7 +221,7 @@ class Kernel:
 
     async def _read_access(self) -> None:
         """Read what other kernels may have changed of members, permissions and the label."""
-        permissions = self.tool_permissions.read_again(lambda one: one in self.open_contexts.ids())
+        permissions = self.tool_permissions.load(lambda one: one in self.open_contexts.ids())
         *_, facts = await asyncio.gather(
             self.members.read_again(), permissions, self.journal.settings("label")
         )

@@ -373,9 +373,6 @@ class Subscription:
 class ForwardedSubscription(Subscription):
     """Subscription at another kernel, which makes its events and says what it has left out."""
 
-    def __init__(self, identity: str, actor: Actor, limits: Limits) -> None:
-        super().__init__(identity, actor, {}, None, None, limits)
-
     async def pass_on(self, event: BlockEvent) -> None:
         """Take an event as soon as the reader has room for it."""
         while self._is_full and not self.ended:
@@ -487,7 +484,7 @@ class Subscriptions:
 
     def forwarded(self, actor: Actor, identity: str) -> ForwardedSubscription:
         """Begin to tell of what a subscription of this session at another kernel says."""
-        made = ForwardedSubscription(identity, actor, self._limits)
+        made = ForwardedSubscription(identity, actor, {}, None, None, self._limits)
         self._add(made)
         return made
 

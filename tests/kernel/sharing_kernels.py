@@ -34,7 +34,3 @@ async def texts(kernel: Kernel, context: str) -> list[str]:
     """Return the texts of a context's blocks."""
     document = (await kernel.context(context)).document
     return [document.text(block) for block in document.block_ids()]
-
-
-def silent(table: str, rows: int) -> None:
-    """Say nothing of the progress of a copy."""

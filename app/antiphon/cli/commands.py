@@ -5,7 +5,6 @@ Heavy imports happen inside the commands that need them: `antiphon call` must no
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -186,8 +185,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
 for _command in (
     *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
-    *(keeping.backup, keeping.restore, keeping.move, keeping.doctor),
-    *(keeping.log, keeping.trust, invite, share, drift, replay, completion),
+    *(*keeping.OF_KERNEL, keeping.trust, invite, share, drift, replay, completion),
 ):
     antiphon.add_command(_command)
 
@@ -281,10 +279,7 @@ def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -
     """Run the kernel in the foreground; `antiphon serve --help` lists its options."""
     folder = chosen_data(data, project or project_root(Path.cwd()))
     project = project.resolve() if project is not None else project_of_data(folder)
-    command = [sys.executable, "-m", "antiphon_kernel", "serve", *arguments]
-    command += ["--data", str(folder), "--project", str(project)]
-    sys.stdout.flush()
-    os.execv(sys.executable, command)
+    keeping.run_kernel("serve", folder, [*arguments, "--project", str(project)])
 
 
 @antiphon.command()

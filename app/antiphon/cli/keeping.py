@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -17,8 +18,7 @@ import click
 from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.locations import chosen_data, data_folder, project_root
-from antiphon_kernel.client.usage import refuse_password, store_option
-from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE, STORE_VARIABLE
+from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE
 from antiphon_kernel.types.quoting import count_of
 
 _PIECE: Final = 65_536
@@ -87,108 +87,56 @@ def _read_conversations(file: Path) -> dict[str, Any]:
         raise click.ClickException(f"{file} cannot be read: {error}.") from error
 
 
-def _hand_on(context: click.Context, option: click.Parameter, url: str | None) -> None:
-    """Put the URL where the kernel's program looks for it too."""
-    if refuse_password(context, option, url) is not None:
-        os.environ[STORE_VARIABLE] = str(url)
+_PASSED_ON: Final[dict[str, Any]] = {
+    "add_help_option": False,
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
+}
+"""Of a command whose arguments the kernel's program reads, which has more to say of it."""
+
+_arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_store = store_option(_hand_on, expose_value=False)
+def _of_kernel(name: str, help_: str) -> click.Command:
+    """Return a command that the kernel's program carries out."""
+
+    @click.command(name, help=help_, **_PASSED_ON)
+    @DATA
+    @_arguments
+    def command(data: Path | None, arguments: tuple[str, ...]) -> None:
+        run_kernel(name, data, arguments)
+
+    return command
 
 
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@DATA
-@_store
-@_json
-def backup(file: Path, data: Path | None, as_json: bool) -> None:
-    """Write everything that is on the kernel's disk now to FILE, which must not exist.
-
-    The kernel may be running. Who may join is not part of a backup.
-
-    Exit codes: 0 written, 1 it could not be.
-    """
-    _kernel("backup", [str(file)], data, as_json)
-
-
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
-@DATA
-@_store
-@_json
-def restore(file: Path, data: Path | None, as_json: bool) -> None:
-    """Bring a backup back: FILE becomes the kernel's journal, under a new epoch.
-
-    No kernel may be running on the folder. The journal that was there is kept beside the new one.
-    Replicas of what was there before are refused, not merged.
-
-    Exit codes: 0 restored, 1 it could not be, 4 a kernel is running.
-    """
-    _kernel("restore", [str(file)], data, as_json)
-
-
-@click.command()
-@click.option("--from", "source", metavar="URL", help="The database that is moved into a folder.")
-@click.option(
-    "--to", "target", metavar="URL|DIR", required=True, help="An empty database, or a new folder."
-)
-@DATA
-@_json
-def move(source: str | None, target: str, data: Path | None, as_json: bool) -> None:
-    """Copy everything from a data folder into a database of Postgres, or back.
-
-    With --to URL everything of the folder goes into the database, with --from URL --to DIR
-    everything in the database into the data folder DIR. All of it is there at the end, or nothing;
-    what was copied from is not changed. No kernel may be running on either. A password is for
-    PGPASSWORD or ~/.pgpass.
-
-    Exit codes: 0 moved, 1 it could not be, 2 wrong arguments, 4 a kernel is running on the folder.
-    """
-    arguments = ["--from", source] if source is not None else []
-    _kernel("move", [*arguments, "--to", target], data, as_json)
-
-
-@click.command()
+@click.command(**_PASSED_ON)
 @click.option(
     "--env", "of_machine", is_flag=True, help="Say what of this machine antiphon uses instead."
 )
 @DATA
-@_store
-@_json
-def doctor(of_machine: bool, data: Path | None, as_json: bool) -> None:
-    """Check everything that must hold for what is stored; nothing is changed.
+@_arguments
+def doctor(of_machine: bool, data: Path | None, arguments: tuple[str, ...]) -> None:
+    """Check everything that must hold for what is stored; or, with --env, this machine.
 
-    The kernel may be running. With --env: print what of terminal, programs, libraries, keys of
-    models and agents is here, and what each changes.
-
-    Exit codes: 0 all is well, or printed with --env, 1 something was found, or nothing could be
-    read.
+    With --env: print what of terminal, programs, libraries, keys of models and agents is here, and
+    what each changes.
     """
     if not of_machine:
-        _kernel("doctor", [], data, as_json)
+        run_kernel("doctor", data, arguments)
     from antiphon.cli.environment import environment
 
     found = list(environment())
     fields = [{"name": name, "found": here, "for": effect} for name, here, effect in found]
     rows = ((f"{name}: {here or 'no'}", f"    for {effect}") for name, here, effect in found)
-    print_result({"environment": fields}, as_json, chain.from_iterable(rows))
+    print_result({"environment": fields}, "--json" in arguments, chain.from_iterable(rows))
 
 
-@click.command()
-@click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
-@click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
-@DATA
-@_store
-@_json
-def log(context: str | None, limit: int | None, data: Path | None, as_json: bool) -> None:
-    """Print who joined, wrote and ran what, oldest first.
-
-    Exit codes: 0 printed, 1 nothing could be read.
-    """
-    arguments = ["--context", context] if context is not None else []
-    arguments += ["--limit", str(limit)] if limit is not None else []
-    _kernel("log", arguments, data, as_json)
+OF_KERNEL: Final = (
+    _of_kernel("backup", "Write everything that is stored now to a file, while kernels may run."),
+    _of_kernel("restore", "Bring a backup back, under a new epoch."),
+    _of_kernel("move", "Copy everything from a data folder into a database of Postgres, or back."),
+    doctor,
+    _of_kernel("log", "Print who joined, wrote and ran what, oldest first."),
+)
 
 
 @click.command()
@@ -205,14 +153,12 @@ def trust(folder: Path | None, yes: bool) -> None:
     """
     if folder is not None and any((folder / one).exists() for one in (DATA_FOLDER, MCP_FILE)):
         folder = data_folder(folder)
-    _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
+    run_kernel("trust", folder, ["--yes"] if yes else [])
 
 
-def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> NoReturn:
+def run_kernel(command: str, data: Path | None, arguments: Sequence[str]) -> NoReturn:
+    """Become the kernel's program."""
     folder = chosen_data(data, project_root(Path.cwd()))
-    line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder)]
-    line += ["--json"] if as_json else []
-    # What begins with a dash may still be a file.
-    line += [*arguments, "--"] if command in ("log", "move", "trust") else ["--", *arguments]
+    line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder), *arguments]
     sys.stdout.flush()
     os.execv(sys.executable, line)

@@ -77,13 +77,12 @@ class WriteGuard:
         check_update(actor.principal, self._members.role_of(actor.principal))
 
     def refusal(self, principal: Principal, session: str) -> AntiphonError | None:
-        """Return why a session may not write, or cannot be asked any more; None if it may."""
-        actor = self._sessions.find(SessionId(session))
-        if actor is None:
-            what = f"The rights of {principal.username} have changed, and the session has ended."
-            return AntiphonError(ErrorCode.PERMISSION_DENIED, what)
+        """Return why a session may not write any more; None if it may."""
         try:
-            self.check_writer(actor)
+            if all(one.session != session for one in self._sessions.of(principal.id)):
+                what = f"The rights of {principal.username} have changed: connect again."
+                raise AntiphonError(ErrorCode.PERMISSION_DENIED, what)
+            check_update(principal, self._members.role_of(principal))
         except AntiphonError as error:
             return error
         return None
@@ -255,7 +254,7 @@ class AccessControl:
         reason = f"{by.username} revoked the {what}."
         endings = {one: Ending(CloseCode.REVOKED, reason, credential=one) for one in numbers}
         ended = sum(map(self._end, endings.values()))
-        return await self._invitations.revoke(numbers, endings), ended
+        return await self._invitations.revoke(endings), ended
 
     def _end(self, ending: Ending) -> int:
         """End the sessions that an ending is about; how many there were."""
@@ -297,11 +296,11 @@ class AccessControl:
 
 def _is_ended(ending: Ending, actor: Actor) -> bool:
     """Return whether a session is one of those that an ending is about."""
-    if ending.principal not in (None, actor.principal.id):
-        return False
-    if ending.credential not in (None, actor.credential):
-        return False
-    return ending.role is None or _ends_with_role(actor, ending.role)
+    return (
+        ending.principal in (None, actor.principal.id)
+        and ending.credential in (None, actor.credential)
+        and (ending.role is None or _ends_with_role(actor, AccessRole(ending.role)))
+    )
 
 
 def _ends_with_role(actor: Actor, role: AccessRole) -> bool:

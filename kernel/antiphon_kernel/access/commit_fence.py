@@ -3,76 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from antiphon_kernel.access.access_control import WriteGuard
 from antiphon_kernel.access.invitations import Members
 from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.storage import Commit, FenceError
-from antiphon_kernel.storage.database import Row, Statement
+from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.types.errors import AntiphonError, context_has_moved
-from antiphon_kernel.types.ids import PrincipalId
-
-_CHECK: Final = "SELECT check_commit(?, ?, ?, ?, ?)"
-
-_CHECK_NEW: Final = (
-    "WITH founded AS (INSERT INTO owners (context, kernel, epoch)"
-    f" SELECT unnest(CAST(? AS bigint[])), ?, 1) {_CHECK}"
-)
-"""The same, with contexts that are new and have no owner yet."""
 
 
+@dataclass(frozen=True, slots=True)
 class CommitFence:
     """The rows that a group of commits of this kernel depends on, as they are known here."""
 
-    def __init__(
-        self,
-        ownership: Ownership,
-        root: Callable[[int], int],
-        guard: WriteGuard,
-        members: Members,
-    ) -> None:
-        """`root`: the number of the context that one goes back to, by its own number."""
-        self._ownership = ownership
-        self._root = root
-        self._guard = guard
-        self._members = members
+    ownership: Ownership
+    root: Callable[[int], int]
+    """Returns the number of the context that one goes back to, by its own number."""
+    guard: WriteGuard
+    members: Members
 
-    def statement(self, group: Sequence[Commit]) -> Statement:
+    def statement(self, group: Sequence[Commit], *others: int) -> Statement:
         """Return the statement that refuses the transaction if it may not be."""
-        ownership = self._ownership
-        roots = {self._root(one.context.number) for one in group}
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
-        roots.difference_update(founded)
-        known = {one.principal.id: self._members.epoch_of(one.principal.id) for one in group}
+        numbers = {*others, *(one.context.number for one in group)}
+        roots = list({self.root(one) for one in numbers}.difference(founded))
+        known = {one.principal.id: self.members.epoch_of(one.principal.id) for one in group}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
-        values = self._values(roots, principals)
-        if founded:
-            return _CHECK_NEW, [(founded, ownership.kernel, *values)]
-        return _CHECK, [values]
+        kernel, epochs = self.ownership.kernel, [self.ownership.epoch(one) for one in roots]
+        values = kernel, founded, roots, epochs, [*principals], [*principals.values()]
+        return "SELECT check_commit(?, ?, ?, ?, ?, ?)", [values]
 
-    def context_statement(self, context: int) -> Statement:
-        """Return the same for what is written of a context apart from commits, by its number."""
-        return _CHECK, [self._values({self._root(context)}, {})]
-
-    def _values(self, roots: Collection[int], principals: Mapping[PrincipalId, int]) -> Row:
-        ownership = self._ownership
-        epochs = [ownership.epoch(one) for one in roots]
-        return ownership.kernel, [*roots], epochs, [*principals], [*principals.values()]
-
-    async def learn(self, error: FenceError) -> None:
-        """Read again what a refusal has shown to be out of date."""
+    async def refusals(
+        self, error: FenceError, group: Iterable[Commit]
+    ) -> list[AntiphonError | None]:
+        """Read again what is out of date; why each commit fails that is not to be tried again."""
         if error.principals:
-            await self._members.read_again()
+            with suppress(AntiphonError):  # then the next attempt fails for the same reason
+                await self.members.read_again()
+        return [self._refusal(error, one) for one in group]
 
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        """Return why a commit of the refused group fails; None if it is not concerned."""
-        root = self._root(commit.context.number)
+    def _refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
+        root = self.root(commit.context.number)
         if root in error.contexts or not (error.contexts or error.principals):
             # Not now: the others of the group are being written.
-            asyncio.get_running_loop().call_soon(self._ownership.lose, root)
+            asyncio.get_running_loop().call_soon(self.ownership.lose, root)
             return context_has_moved()
         if commit.principal.id in error.principals:
-            return self._guard.refusal(commit.principal, commit.session.id)
+            return self.guard.refusal(commit.principal, commit.session.id)
         return None

@@ -12,21 +12,12 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from antiphon_kernel.storage import (
@@ -70,14 +61,14 @@ class Members:
         self._principals: dict[str, Principal] = {}
         self._by_id: dict[str, Principal] = {}
         self._users: dict[PrincipalId, User] = {}
-        self._adding = asyncio.Lock()
+        self._locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self.read = Signal[StoredAccess]()
         """Notified of changes by other kernels, once they are in effect here."""
         self._version = 0
         """Of the store when it was read last."""
         self._storing = asyncio.Lock()
         """Held by whoever stores what is in effect here already, or reads what is stored."""
-        self.unsaved: list[Hashable] = []
+        self.unsaved = Counter[object]()
         """Ids of principals and numbers of credentials that are ahead here of what is stored."""
 
     @classmethod
@@ -191,7 +182,7 @@ class Members:
                 " and -, starting with a letter or digit.",
                 found=truncate(username),
             )
-        async with self._adding_alone():
+        async with self.alone("principals"):
             known = self._principals.get(username)
             if known is not None:
                 return known
@@ -199,13 +190,6 @@ class Members:
                 if user.username == username:
                     return await self._add(_unwritten_principal(user), user.role)
             return await self._add(self._new(username, kind), role)
-
-    @asynccontextmanager
-    async def _adding_alone(self) -> AsyncIterator[None]:
-        """Let nobody else make principals, and know all that others have made."""
-        async with self._adding, self.auth.database.alone("principals"):
-            await self.read_again()
-            yield
 
     async def set_display_name(self, principal: Principal, name: str) -> Principal:
         """From now on the principal wants to be called so; stored when this returns."""
@@ -220,7 +204,7 @@ class Members:
         return await run_uninterrupted(self._create_guest(name, role))
 
     async def _create_guest(self, name: str, role: AccessRole) -> Principal:
-        async with self._adding_alone():
+        async with self.alone("principals"):
             taken = {*self._principals, *(user.username for user in self._users.values())}
             number, username = 1, name
             while username in taken:
@@ -308,27 +292,31 @@ class Members:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
         # Whoever changes their own role loses the session that they do it through.
-        columns = "role", "barred_until"
-        store = partial(self.auth.change_rights, now, *columns, of=[now.number], ending=ending)
-        await self.save([now.principal], store)
+        change = self.auth.change(now, "role", "barred_until", users=[now.number], ending=ending)
+        await self.save([now.principal], change)
 
-    async def save(self, unsaved: Iterable[Hashable], store: Callable[[], Awaitable[None]]) -> None:
+    async def save(self, unsaved: Iterable[object], change: Awaitable[None]) -> None:
         """Store what is in effect already, uninterrupted, and know what else has been stored."""
-        unsaved = list(unsaved)
-        self.unsaved += unsaved
+        self.unsaved.update(unsaved)
 
         async def save() -> None:
             try:
                 async with self._storing:
-                    await store()
+                    await change
             finally:
-                for one in unsaved:
-                    self.unsaved.remove(one)
+                self.unsaved -= Counter(unsaved)
             await self.read_again()
 
         await run_uninterrupted(save())
 
     # Other kernels
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        """Let nobody else add what has this name, here or elsewhere, and know what others have."""
+        async with self._locks[what], self.auth.database.alone(what):
+            await self.read_again()
+            yield
 
     async def read_again(self) -> None:
         """Let what other kernels have stored be in effect here too."""
@@ -346,7 +334,7 @@ class Members:
         for principal in principals:
             self._principals[principal.username] = self._by_id[principal.id] = principal
         for user in stored.users:
-            if user.principal not in self.unsaved:
+            if not self.unsaved[user.principal]:
                 self._users[user.principal] = user
         self.read.notify(stored)
 
@@ -417,7 +405,6 @@ class Invitations:
         self.credentials: dict[int, Credential] = {}
         """Every invitation and every key as it is now, by number."""
         self._clients: dict[tuple[int, str], Client] = {}
-        self._counting = asyncio.Lock()
         members.read.listen(self._take_over)
 
     async def load(self) -> None:
@@ -426,7 +413,7 @@ class Invitations:
 
     def _take_over(self, stored: StoredAccess) -> None:
         for credential in stored.credentials:
-            if credential.number not in self._members.unsaved:
+            if not self._members.unsaved[credential.number]:
                 self.credentials[credential.number] = credential
         for client in stored.clients:
             self._clients[client.credential, client.secret] = client
@@ -453,7 +440,7 @@ class Invitations:
             AntiphonError: invalid_params if it is somebody else's.
         """
         user, now = self._members.user(principal).number, self._clock.now_ms()
-        async with self._alone():
+        async with self._members.alone("credentials"):
             known = self.key(fingerprint)
             if known is None:
                 await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
@@ -561,15 +548,13 @@ class Invitations:
         )
         return Issued(token, credential, principal)
 
-    async def revoke(
-        self, numbers: Iterable[int], endings: Mapping[int, Ending] = MappingProxyType({})
-    ) -> list[int]:
+    async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:
         """Nobody comes in with these any more; which of them were good until now.
 
         Args:
-            endings: what ends with each, at other kernels too.
+            endings: what ends with each, at other kernels too, by number.
         """
-        numbers, now = list(numbers), self._clock.now_ms()
+        numbers, now = list(endings), self._clock.now_ms()
         revoked = [number for number in numbers if self.credentials[number].revoked is None]
         for number in revoked:
             self.credentials[number] = replace(self.credentials[number], revoked=now)
@@ -579,11 +564,10 @@ class Invitations:
             for number in numbers:
                 came = {one.user for one in self._clients.values() if one.credential == number}
                 credential = self.credentials[number]
-                await self._members.auth.change_rights(
-                    credential, "revoked", of=came | {credential.user}, ending=endings.get(number)
-                )
+                users, ending = came | {credential.user}, endings[number]
+                await self._members.auth.change(credential, "revoked", users=users, ending=ending)
 
-        await self._members.save(numbers, store)
+        await self._members.save(numbers, store())
         return revoked
 
     def of(self, principal: Principal) -> list[int]:
@@ -615,7 +599,7 @@ class Invitations:
         if secret is not None:
             known = self._clients.get((credential.number, fingerprint_of(secret)))
         if known is None and (secret is not None or credential.uses_allowed is not None):
-            async with self._alone():
+            async with self._members.alone("credentials"):
                 self.check_usable(credential.number)
                 return await self._count(credential.number, secret)
         user = known.user if known is not None else credential.user
@@ -629,13 +613,6 @@ class Invitations:
             if is_it and one.kind is CredentialKind.TOKEN:
                 credential = one
         return credential
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Let nobody else count uses or add keys, and know what others have."""
-        async with self._counting, self._members.auth.database.alone("credentials"):
-            await self._members.read_again()
-            yield
 
     def check_usable(self, number: int) -> None:
         """Raise AuthenticationError if a credential was revoked or has expired."""

@@ -71,10 +71,6 @@ class Sessions:
             if one.principal.id == principal and one not in self._dismissed
         ]
 
-    def find(self, session: SessionId) -> Actor | None:
-        """Return who acts through an open session, also if it has been dismissed."""
-        return self._open.get(session)
-
     def credentials(self) -> set[int]:
         """Return the numbers of the credentials that let in the sessions that are open."""
         return {

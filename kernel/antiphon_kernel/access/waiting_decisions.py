@@ -140,27 +140,20 @@ class ToolPermissions:
         """Rules in force, oldest first, by number."""
         self._reading = asyncio.Lock()
 
-    async def load(self) -> None:
-        """Read what is stored."""
-        await self.read_again(lambda _: False)
-
-    async def read_again(self, is_here: Callable[[ContextId], bool]) -> None:
-        """Read what other kernels have stored.
+    async def load(self, is_here: Callable[[ContextId], bool] = lambda _: False) -> None:
+        """Read what is stored, also by other kernels.
 
         Args:
             is_here: whether a context is open here: nobody else decides about its calls.
         """
         async with self._reading:
             stored = await self._auth.records(ToolPermission)
+            found = [one for one in stored if not is_here(one.context)]
             known = [*self.undecided.values(), *self.rules.values()]
-            here = [one for one in known if is_here(one.context)]
-            self.undecided.clear()
-            self.rules.clear()
-            for one in [*here, *(one for one in stored if not is_here(one.context))]:
-                if one.decided_by is None:
-                    self.undecided[one.call] = one
-                else:
-                    self.rules[one.number] = one
+            found += [one for one in known if is_here(one.context)]
+            found.sort(key=lambda one: one.number)
+            self.undecided = {one.call: one for one in found if one.decided_by is None}
+            self.rules = {one.number: one for one in found if one.decided_by is not None}
 
     def leave(self, context: ContextId) -> None:
         """Decide no more about the calls of a context, which stay stored."""

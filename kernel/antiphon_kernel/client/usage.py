@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -33,20 +33,20 @@ class _FolderPath(click.Path):
 
 
 def data_option(
-    *, required: bool = False, envvar: str | None = None
+    *, default: str | None = None, envvar: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return the option --data of a command, which names the data folder.
 
     Args:
+        default: the folder where nobody says which project it is.
         envvar: the variable that stands for it; empty, it is as unset.
     """
     return click.option(
         "--data",
         type=_FolderPath(file_okay=False, path_type=Path),
-        required=required,
+        default=default,
         envvar=envvar,
-        help="Where the kernel keeps its files."
-        + ("" if required else "  [default: .antiphon in the project]"),
+        help="Where the kernel keeps its files.  [default: .antiphon in the project]",
     )
 
 
@@ -60,19 +60,14 @@ def refuse_password(_: click.Context, option: click.Parameter, url: str | None) 
     return url
 
 
-def store_option(
-    callback: Callable[..., object] = refuse_password, *, expose_value: bool = True
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the option --store of a command, which names a database."""
-    return click.option(
-        "--store",
-        metavar="URL",
-        envvar=STORE_VARIABLE,
-        callback=callback,
-        expose_value=expose_value,
-        help="A Postgres database, postgresql://..., that kernels share. A password is for"
-        f" {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
-    )
+store_option: Final = click.option(
+    "--store",
+    metavar="URL",
+    envvar=STORE_VARIABLE,
+    callback=refuse_password,
+    help="A Postgres database, postgresql://..., that kernels share. A password is for"
+    f" {STORE_VARIABLE}: a command line is shown to everybody on the machine.",
+)
 
 
 def is_typed(option: str) -> bool:

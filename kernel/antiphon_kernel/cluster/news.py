@@ -90,8 +90,10 @@ class ClusterNews:
     async def _listen_forever(self) -> None:
         while True:
             try:
-                async for message in self._database.messages(self._notify_all):
+                async for message in self._database.messages():
                     sender, _, kind = message.partition(" ")
+                    if not message:
+                        self._notify_all()
                     # A newer version may tell of what this one does not hold.
                     if sender != self._name and kind in self._changed:
                         self._changed[NewsKind(kind)].notify()

@@ -13,8 +13,7 @@ import shlex
 import stat
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,7 +40,6 @@ from antiphon_kernel.types.constants import (
     DATA_FOLDER,
     DEFAULT_CONTEXT,
     MCP_FILE,
-    STORE_VARIABLE,
     ExitCode,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -57,8 +55,7 @@ _SHOWN: Final = 100
 _WITH_LAST_CLIENT: Final = IdlePolicy(before_first_client=60.0, after_last_client=10.0)
 """Long enough for a slow start, a reconnect, a restart."""
 
-_data = data_option(required=True)
-_store = store_option()
+_data = data_option(default=DATA_FOLDER)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
@@ -71,7 +68,7 @@ def _host_and_port(value: str) -> tuple[str, int]:
     raise click.BadParameter(f"{value!r} is not HOST:PORT")
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """The antiphon kernel, without the app."""
 
@@ -91,7 +88,7 @@ def main() -> None:
     show_default=True,
     help="TCP port on the loopback interface; 0 takes the last one again, or any free one.",
 )
-@_store
+@store_option
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -192,10 +189,15 @@ def serve(
 @main.command("backup")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @_data
-@_store
+@store_option
 @_json
 def backup_command(file: Path, data: Path, store: str | None, as_json: bool) -> None:
-    """Write everything the kernel of DATA has on disk now, or that is in a database, to FILE."""
+    """Write everything that is on disk now, or in a database, to FILE, which must not exist.
+
+    The kernel may be running. Who may join is not part of a backup.
+
+    Exit codes: 0 written, 1 it could not be.
+    """
     from antiphon_kernel.storage import JOURNAL_FILE, back_up
 
     with _failures(as_json), _in_files(data, store) as folder:
@@ -210,10 +212,16 @@ def backup_command(file: Path, data: Path, store: str | None, as_json: bool) -> 
 @main.command("restore")
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
 @_data
-@_store
+@store_option
 @_json
 def restore_command(file: Path, data: Path, store: str | None, as_json: bool) -> None:
-    """Make the backup FILE the journal of DATA, where the one before is kept, or of a database."""
+    """Bring a backup back: FILE becomes the kernel's journal, under a new epoch.
+
+    No kernel may be running on the folder. The journal that was there is kept beside the new one.
+    Replicas of what was there before are refused, not merged. A database has to be empty.
+
+    Exit codes: 0 restored, 1 it could not be, 4 a kernel is running.
+    """
     from antiphon_kernel.maintenance.restore import restore
 
     with _failures(as_json):
@@ -225,7 +233,7 @@ def restore_command(file: Path, data: Path, store: str | None, as_json: bool) ->
 
             with tempfile.TemporaryDirectory(prefix="antiphon-restore-") as folder:
                 done = asyncio.run(restore(file, Path(folder), SystemClock()))
-                asyncio.run(move_to_database(Path(folder), store, _progress()))
+                asyncio.run(move_to_database(Path(folder), store))
         place = data if store is None else "the database"
         said = [f"{count_of(done.contexts, 'context')} restored into {place}."]
         if done.damaged:
@@ -246,7 +254,15 @@ def restore_command(file: Path, data: Path, store: str | None, as_json: bool) ->
 @_data
 @_json
 def move_command(source: str | None, target: str, data: Path, as_json: bool) -> None:
-    """Copy all of DATA into an empty database, or all of a database into a new data folder."""
+    """Copy everything from a data folder into a database of Postgres, or back.
+
+    With --to URL everything of the folder goes into the database, with --from URL --to DIR
+    everything in the database into the data folder DIR. All of it is there at the end, or nothing;
+    what was copied from is not changed. No kernel may be running on either. A password is for
+    PGPASSWORD or ~/.pgpass.
+
+    Exit codes: 0 moved, 1 it could not be, 2 wrong arguments, 4 a kernel is running on the folder.
+    """
     if not (source or target).startswith(("postgresql://", "postgres://")):
         raise click.UsageError("a database is named as postgresql://USER@HOST/NAME")
     with _failures(as_json):
@@ -255,47 +271,40 @@ def move_command(source: str | None, target: str, data: Path, as_json: bool) -> 
         if source is None:
             is_trusted(data)
             with hold_folder(data):
-                rows = asyncio.run(move_to_database(data, target, _progress()))
-            said = (
-                f"{rows} rows of {data} are in the database, and were compared. Start kernels with"
-                f" {STORE_VARIABLE} set to it from now on. The folder is as it was: move its"
-                " journal.db and auth.db away, so that nobody goes on writing there."
-            )
+                rows = asyncio.run(move_to_database(data, target))
         else:
-            folder = Path(target)
-            with hold_folder(folder):
-                rows = move_from_database(source, folder, _progress())
-            said = (
-                f"{rows} rows of the database are in {folder}, and were compared. Start a kernel"
-                f" there, without {STORE_VARIABLE}. The database is as it was: drop it, so that"
-                " nobody goes on writing there."
-            )
+            with hold_folder(Path(target)):
+                rows = move_from_database(source, Path(target))
+        said = (
+            f"{rows} rows of {source or data} are in {target}, and were compared. What they were"
+            " copied from is as it was: see that nobody goes on writing there."
+        )
         _say(as_json, {"rows": rows}, said)
 
 
 @main.command("doctor")
 @_data
-@_store
+@store_option
 @_json
 def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
-    """Check everything that must hold for what is stored in DATA or a database; changes nothing."""
+    """Check everything that must hold for what is stored; nothing is changed.
+
+    The kernel may be running. `antiphon doctor --env` says instead what of terminal, programs,
+    libraries, keys of models and agents is on this machine, and what each changes.
+
+    Exit codes: 0 all is well, 1 something was found, or nothing could be read.
+    """
     from antiphon_kernel.maintenance.run_checks import run_checks
 
     with _failures(as_json), _in_files(data, store) as folder:
         report = asyncio.run(run_checks(folder))
-        notes = list[str]()
-        if store is not None:
-            from antiphon_kernel.maintenance.move import notes_of
-
-            notes = notes_of(store)
         lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
         found = count_of(len(lines), "finding") if lines else "all is well"
         size = f"{count_of(contexts, 'context')}, {count_of(transactions, 'transaction')}"
-        lines += map(sanitize, notes)
         lines.append(f"{size}: {found}.")
-        _say(as_json, {**report.as_json(), "notes": notes}, "\n".join(lines))
+        _say(as_json, report.as_json(), "\n".join(lines))
         if not report.clean:
             sys.exit(ExitCode.FAILED)
 
@@ -389,12 +398,15 @@ def _servers_of(data: Path) -> list[ProjectServer]:
 @click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
 @_data
-@_store
+@store_option
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON an event.")
 def log_command(
     context: str | None, limit: int | None, data: Path, store: str | None, as_json: bool
 ) -> None:
-    """Print who joined, wrote and ran what in DATA or a database, oldest first."""
+    """Print who joined, wrote and ran what, oldest first.
+
+    Exit codes: 0 printed, 1 nothing could be read.
+    """
     from antiphon_kernel.maintenance.audit_log import audit_log
 
     with _failures(as_json), _in_files(data, store) as folder:
@@ -436,21 +448,8 @@ def _in_files(data: Path, store: str | None) -> Iterator[Path]:
     from antiphon_kernel.maintenance.move import copy_database
 
     with tempfile.TemporaryDirectory(prefix="antiphon-copy-") as folder:
-        copy_database(store, Path(folder), _progress())
+        copy_database(store, Path(folder))
         yield Path(folder)
-
-
-def _progress() -> Callable[[str, int], None]:
-    """Return a function that says on standard error how far a copy is, every five seconds."""
-    last = time.monotonic()
-
-    def tell(table: str, rows: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= 5:
-            last = time.monotonic()
-            click.echo(f"antiphon: {table}: {count_of(rows, 'row')}", err=True)
-
-    return tell
 
 
 def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:

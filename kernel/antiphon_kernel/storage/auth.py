@@ -7,6 +7,7 @@ elsewhere, or from a backup, asks nobody and allows nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-from antiphon_kernel.storage.database import Row, insertion
+from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.storage.schema import AUTH_SCHEMA
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import PrincipalKind
@@ -123,7 +124,7 @@ class Ending:
     """Their principal; None: anybody."""
     credential: int | None = None
     """Number of the credential that let them in; None: any."""
-    role: AccessRole | None = None
+    role: str | None = None
     """The role of their principal now, with which they cannot go on; None: whatever it is."""
 
 
@@ -156,13 +157,9 @@ _WORDS: Final[Mapping[type, Mapping[str, type[StrEnum]]]] = {
 
 
 _ADD_ENDING: Final = (
-    "INSERT INTO endings (version, kernel, code, reason, principal, credential, role)"
-    " SELECT number, ?, ?, ?, ?, ?, ? FROM changes"
+    "INSERT INTO endings (version, kernel, ending) SELECT number, ?, ? FROM changes"
 )
-_ENDINGS: Final = (
-    "SELECT code, reason, principal, credential, role FROM endings"
-    " WHERE version > ? AND kernel <> ? ORDER BY number"
-)
+_ENDINGS: Final = "SELECT ending FROM endings WHERE version > ? AND kernel <> ? ORDER BY number"
 
 
 class AuthStore:
@@ -188,7 +185,7 @@ class AuthStore:
         """
         columns = self._columns(kind)
         order = "credential" if kind is Client else "number"
-        sql = f"SELECT {_names(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
+        sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
         rows = await self.database.select(sql)
         return [kind(**_read(kind, dict(zip(columns, row, strict=True)))) for row in rows]
 
@@ -196,16 +193,39 @@ class AuthStore:
         """Store a record; its number, if it has one, is drawn here."""
         columns = [one for one in self._columns(type(record)) if one != "number"]
         number = await self.database.insert(
-            f"INSERT INTO {_TABLES[type(record)]} ({_names(columns)})"
+            f"INSERT INTO {_TABLES[type(record)]} ({', '.join(columns)})"
             f" VALUES ({', '.join('?' * len(columns))})",
             [getattr(record, name) for name in columns],
         )
         self.changed.notify()
         return record if isinstance(record, Decision | Client) else replace(record, number=number)
 
-    async def change(self, record: User | Credential | ToolPermission, *columns: str) -> None:
-        """Store these fields of a record that is stored already."""
-        await self.database.insert(*_change(record, columns))
+    async def change(
+        self,
+        record: User | Credential | ToolPermission,
+        *columns: str,
+        users: Iterable[int] = (),
+        ending: Ending | None = None,
+    ) -> None:
+        """Store these fields of a record that is stored already.
+
+        Args:
+            users: numbers of those whose rights change with it.
+            ending: what ends with it, at other kernels too.
+        """
+        changes = ", ".join(f"{one} = ?" for one in columns)
+        values = (*(getattr(record, name) for name in columns), record.number)
+        statements: list[Statement] = [
+            (f"UPDATE {_TABLES[type(record)]} SET {changes} WHERE number = ?", [values])
+        ]
+        if self.database.is_shared:
+            endings = [] if ending is None else [(self._name, json.dumps(astuple(ending)))]
+            changed = [(user,) for user in sorted(users)]
+            statements += [
+                ("UPDATE users SET epoch = epoch + 1 WHERE number = ?", changed),
+                (_ADD_ENDING, endings),
+            ]
+        await self.database.write(statements)
         self.changed.notify()
 
     async def count_use(self, credential: Credential, client: Client | None) -> None:
@@ -215,42 +235,8 @@ class AuthStore:
         )
         await self.database.write(
             [
-                (
-                    "UPDATE credentials SET uses = uses + 1 WHERE number = ?",
-                    [(credential.number,)],
-                ),
-                (
-                    insertion("clients", 'credential secret "user" first_used'),
-                    rows,
-                ),
-            ]
-        )
-        self.changed.notify()
-
-    async def change_rights(
-        self,
-        record: User | Credential,
-        *columns: str,
-        of: Iterable[int],
-        ending: Ending | None,
-    ) -> None:
-        """Store these fields of a record, and that they change what others may do.
-
-        Args:
-            of: numbers of these users.
-            ending: what ends with it.
-        """
-        if not self.database.is_shared:
-            await self.change(record, *columns)
-            return
-        sql, values = _change(record, columns)
-        endings = (self._name, *astuple(ending)) if ending is not None else None
-        raise_epoch = "UPDATE users SET epoch = epoch + 1 WHERE number = ?"
-        await self.database.write(
-            [
-                (raise_epoch, [(user,) for user in sorted(of)]),
-                (sql, [values]),
-                (_ADD_ENDING, [endings] if endings is not None else []),
+                ("UPDATE credentials SET uses = uses + 1 WHERE number = ?", [(credential.number,)]),
+                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
             ]
         )
         self.changed.notify()
@@ -271,10 +257,8 @@ class AuthStore:
         """
         endings: list[Ending] = []
         if since is not None:
-            for row in await self.database.select(_ENDINGS, (since, self._name)):
-                code, reason, principal, credential, role = row
-                ended = AccessRole(role) if role is not None else None
-                endings.append(Ending(code, reason, principal, credential, ended))
+            rows = await self.database.select(_ENDINGS, (since, self._name))
+            endings = [Ending(*json.loads(row[0])) for row in rows]
         read = self.records
         return StoredAccess(await read(User), await read(Credential), await read(Client), endings)
 
@@ -285,20 +269,7 @@ class AuthStore:
         self.changed.notify()
 
     def _columns(self, kind: type) -> list[str]:
-        names = [one.name for one in fields(kind)]
-        return [one for one in names if one != "epoch" or self.database.is_shared]
-
-
-def _change(record: User | Credential | ToolPermission, columns: Iterable[str]) -> tuple[str, Row]:
-    """Return the statement that stores fields of a record, and its values."""
-    stated = ", ".join(f'"{one}" = ?' for one in columns)
-    sql = f"UPDATE {_TABLES[type(record)]} SET {stated} WHERE number = ?"
-    return sql, (*(getattr(record, name) for name in columns), record.number)
-
-
-def _names(columns: Iterable[str]) -> str:
-    """Return names of columns for a statement; one of them is a word of SQL."""
-    return ", ".join(f'"{one}"' for one in columns)
+        return [one.name for one in fields(kind) if one.name != "epoch" or self.database.is_shared]
 
 
 def _read(kind: type, stored: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Final
 
-from antiphon_kernel.storage.database import Row, Statement, insertion, upsert
+from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
@@ -40,23 +40,20 @@ def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
     return " ".join(f"{block.number}:{block.version}" for block in blocks)
 
 
-_BLOB: Final = upsert("blobs", "hash", "data") + " WHERE blobs.data <> excluded.data"
+_BLOB: Final = (
+    "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET data = excluded.data"
+    " WHERE blobs.data <> excluded.data"
+)
 """The same bytes again repair what is damaged."""
 
-ADD_PRESENCE: Final = upsert(
-    "presences",
-    "context seq time session",
-    "activity block cursor anchor",
-    "SELECT ?1, ?2, ?3, s.number, ?5, (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
-    " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4",
+ADD_PRESENCE: Final = (
+    "INSERT OR REPLACE INTO presences SELECT ?1, ?2, ?3, s.number, ?5,"
+    " (SELECT number FROM blocks WHERE id = ?6), ?7, ?8"
+    " FROM sessions s JOIN contexts c ON c.number = ?1 WHERE s.id = ?4"
 )
 """Context, version, time, ids of session and block; both and the context are recorded."""
 
-_OPERATION: Final = insertion(
-    "ops",
-    "id format time principal session other_operation unit blocks changes",
-    "VALUES (?, ?, ?, ?, (SELECT number FROM sessions WHERE id = ?), ?, ?, ?, ?)",
-)
+_SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
 
 def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) -> Statement:
@@ -65,7 +62,7 @@ def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) 
     `principals` maps ids to the numbers that stand for them in other rows.
     """
     return (
-        insertion("sessions", "id principal via opened") + " ON CONFLICT (id) DO NOTHING",
+        "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
         [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
     )
 
@@ -77,7 +74,7 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     """
     yield from _contexts(group, principals)
     yield (
-        _OPERATION,
+        f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
         [
             (
                 op_id(one.context.number, one.seq),
@@ -100,12 +97,10 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
 
 def file_rows(files: Sequence[FileRow]) -> Iterator[Statement]:
     """Put rows of files in the place of those before, also of those that had their paths."""
-    yield (
-        "DELETE FROM files WHERE path = ? AND context <> ?",
-        [(one.path, one.context) for one in files],
-    )
-    columns = "path format digest version base next_digest next_version state theirs"
-    yield upsert("files", "context", columns), [astuple(one) for one in files]
+    taken = [(one.path, one.context) for one in files]
+    yield "DELETE FROM files WHERE path = ? AND context <> ?", taken
+    marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+    yield f"INSERT OR REPLACE INTO files VALUES ({marks})", [astuple(one) for one in files]
 
 
 def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
@@ -116,13 +111,9 @@ def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statem
             here, and be on disk.
     """
     sql = (
-        insertion(
-            "drifts",
-            "id kind source version target principal time state seq block request outcome",
-            "VALUES (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?),"
-            " ?, ?, ?, ?, ?, ?)",
-        )
-        + " ON CONFLICT (id) DO UPDATE SET (version, state, seq, block, request, outcome) ="
+        "INSERT INTO drifts VALUES"
+        " (?, ?, ?, ?, ?, (SELECT number FROM principals WHERE id = ?), ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (id) DO UPDATE SET (version, state, seq, block, request, outcome) ="
         " (excluded.version, excluded.state, excluded.seq, excluded.block, excluded.request,"
         " excluded.outcome)"
     )
@@ -132,8 +123,7 @@ def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statem
 
 def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     yield (
-        insertion("clients", "context client principal")
-        + " ON CONFLICT (context, client) DO NOTHING",
+        "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
         [
             (one.context.number, client, principals[one.principal.id])
             for one in group
@@ -143,7 +133,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
     # In one order, in which no two kernels wait for each other.
     yield _BLOB, sorted((blob.hash, blob.data) for one in group for blob in one.blobs)
     yield (
-        insertion("revived", "context seq format revivals"),
+        "INSERT INTO revived VALUES (?, ?, ?, ?)",
         [
             (one.context.number, one.seq, RECORD_FORMAT, encode_restored(one.revivals))
             for one in group
@@ -151,7 +141,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
         ],
     )
     yield (
-        insertion("inherited_blame", "context block section version format runs"),
+        "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?, ?)",
         [
             (
                 one.context.number,
@@ -174,9 +164,13 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
 def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     founded = [one.context for one in group if one.seq == 1]
     restated = [one.context for one in group if one.restated]
-    columns = "number id label epoch created kind creator source source_seq copied"
+    insert = (
+        "INSERT INTO contexts"
+        " (number, id, label, epoch, created, kind, creator, source, source_seq, copied)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )
     yield (
-        insertion("contexts", columns),
+        insert,
         [
             (
                 *(row.number, row.id, row.label, row.epoch, row.created, row.kind),
@@ -198,8 +192,11 @@ def _blocks(group: Sequence[Commit]) -> Statement:
         for block in one.blocks:
             key = one.context.number, block.number
             rows[key] = (*key, block.id, block.version)
-    conflict = " ON CONFLICT (context, number) DO UPDATE SET version = excluded.version"
-    return insertion("blocks", "context number id version") + conflict, list(rows.values())
+    upsert = (
+        "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
+        " DO UPDATE SET version = excluded.version"
+    )
+    return upsert, list(rows.values())
 
 
 def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
@@ -212,7 +209,7 @@ def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[St
         for key in one.dropped_undo:
             rows[context, key.unit, key.block] = None
     yield (
-        upsert("undo", "context unit block", "principal kind stack place time"),
+        "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [row for row in rows.values() if row is not None],
     )
     yield (

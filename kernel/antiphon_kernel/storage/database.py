@@ -11,7 +11,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ import aiosqlite
 
 from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.signal import Signal
@@ -34,17 +34,15 @@ class FenceError(AntiphonError):
     """A transaction that `check_commit` has refused; nothing of it has happened."""
 
     def __init__(self, contexts: Collection[int], principals: Collection[str]) -> None:
-        """
-        Args:
-            contexts: numbers of the roots that this kernel has no right to write to.
-            principals: ids of those whose rights have changed since they were read.
-        """
         super().__init__(
             ErrorCode.NOT_OWNER,
             "Another kernel has the context, or the writer's rights have changed."
             " Nothing was acknowledged: call again.",
         )
-        self.contexts, self.principals = frozenset(contexts), frozenset(principals)
+        self.contexts = frozenset(contexts)
+        """Numbers of the roots that this kernel has no right to write to."""
+        self.principals = frozenset(principals)
+        """Ids of those whose rights have changed since they were read."""
 
 
 class TakenError(AntiphonError):
@@ -57,31 +55,6 @@ class TakenError(AntiphonError):
             found=truncate(name),
         )
         self.name = name
-
-
-@cache
-def insertion(table: str, columns: str, source: str = "") -> str:
-    """Return an INSERT.
-
-    Args:
-        columns: their names with spaces between them.
-        source: what is inserted, if it is not a value for each column.
-    """
-    names = columns.split()
-    source = source or f"VALUES ({', '.join('?' * len(names))})"
-    return f"INSERT INTO {table} ({', '.join(names)}) {source}"
-
-
-@cache
-def upsert(table: str, key: str, columns: str, source: str = "") -> str:
-    """Return an INSERT that puts a row in the place of the one with the same key.
-
-    Args:
-        columns: those without the key's.
-    """
-    changes = ", ".join(f"{one} = excluded.{one}" for one in columns.split())
-    conflict = f" ON CONFLICT ({', '.join(key.split())}) DO UPDATE SET {changes}"
-    return insertion(table, f"{key} {columns}", source) + conflict
 
 
 def execute(
@@ -248,12 +221,6 @@ class Database:
     async def alone(self, what: str) -> AsyncIterator[None]:
         """Do something as it is: the file has one writer."""
         yield
-
-    async def take_numbers(self, after: int) -> range:
-        """Take the next numbers of contexts; the file has one writer, who says what it has."""
-        stored = (await self.select("SELECT coalesce(max(number), 0) FROM contexts"))[0][0]
-        first = max(after, stored) + 1
-        return range(first, first + NUMBERS_AT_ONCE)
 
     async def check_files(self) -> None:
         """See that what is written still reaches the files at their paths.

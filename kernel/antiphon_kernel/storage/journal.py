@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import chain, count
 from pathlib import Path
@@ -21,13 +21,7 @@ from antiphon_kernel.storage.commit_rows import (
     file_rows,
     session_rows,
 )
-from antiphon_kernel.storage.database import (
-    FenceError,
-    Row,
-    Statement,
-    TakenError,
-    upsert,
-)
+from antiphon_kernel.storage.database import Database, FenceError, Row, Statement, TakenError
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
@@ -39,7 +33,7 @@ from antiphon_kernel.storage.rows import (
     SessionRow,
     StoredContext,
 )
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
@@ -56,23 +50,30 @@ _ATTEMPTS: Final = 3
 _RECORDED: Final = 1_000
 """Sessions that are remembered not to need a row any more; others are offered one again."""
 
+_NEXT_IN_FILE: Final = "SELECT coalesce(max(number), 0) + 1 FROM contexts"
+_NEXT_IN_DATABASE: Final = "SELECT nextval('context_numbers')"
+"""The first of `NUMBERS_AT_ONCE` numbers, which no other kernel takes."""
+
 _log = logging.getLogger(__name__)
 
 
 class WriteFence(Protocol):
     """The conditions of a group of commits where several kernels write to one database."""
 
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        """Return `SELECT check_commit(...)` for the contexts and principals of the group."""
+    def statement(self, group: Sequence[Commit], *others: int) -> Statement:
+        """Return `SELECT check_commit(...)` for the contexts and principals of the group.
 
-    def context_statement(self, context: int) -> Statement:
-        """Return the same for what is written of a context apart from commits, by its number."""
+        Args:
+            others: numbers of contexts of which something is written apart from commits.
+        """
 
-    async def learn(self, error: FenceError) -> None:
-        """Read again what a refusal has shown to be out of date."""
+    async def refusals(
+        self, error: FenceError, group: Iterable[Commit]
+    ) -> list[AntiphonError | None]:
+        """Return why each commit of a refused group fails; None for those that may be tried again.
 
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        """Return why a commit of the refused group fails; None if it is not concerned."""
+        What the refusal has shown to be out of date has been read again then.
+        """
 
 
 class Journal(JournalReader):
@@ -80,9 +81,9 @@ class Journal(JournalReader):
 
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
-        self.snapshots = Records(database, SNAPSHOTS, self._fenced)
-        self.pages = Records(database, PAGES, self._fenced)
-        self.recent_states = Records(database, RECENT_STATES, self._fenced)
+        self.snapshots = Records(database, SNAPSHOTS)
+        self.pages = Records(database, PAGES)
+        self.recent_states = Records(database, RECENT_STATES)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
@@ -96,7 +97,7 @@ class Journal(JournalReader):
         """Sessions that are known to be in the file: those that were used last."""
         self._numbers = deque[int]()
         """Numbers of contexts to come."""
-        self._last_number = 0
+        self._next_number = 1
         self.fence: WriteFence | None = None
         """The first statement of every group of commits; None if nobody else writes here."""
         self._broken: AntiphonError | None = None
@@ -106,7 +107,7 @@ class Journal(JournalReader):
         self._watch: asyncio.Task[None] | None = None
         self.lost: StorageLostError | None = None
         """Why nothing more is saved, also after the file is back; what is there can be read."""
-        self._files: list[SqlDatabase] = []
+        self._files: list[Database] = []
         self.depend_on(database)
 
     @classmethod
@@ -151,19 +152,20 @@ class Journal(JournalReader):
 
     async def reserve_contexts(self, count: int) -> None:
         """See that `add_context` has numbers for so many contexts."""
+        sql = _NEXT_IN_DATABASE if self._database.is_shared else _NEXT_IN_FILE
         while len(self._numbers) < count:
-            taken = await self._database.take_numbers(self._last_number)
-            self._last_number = taken[-1]
-            self._numbers += taken
+            first = max(self._next_number, (await self._database.select(sql))[0][0])
+            self._next_number = first + NUMBERS_AT_ONCE
+            self._numbers += range(first, self._next_number)
 
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
     async def set_setting(self, key: str, value: str) -> None:
-        await self._database.insert(upsert("kernel", "key", "value"), (key, value))
+        await self._database.insert("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
 
     async def settle(self, key: str, value: str) -> str:
         """Store a fact about the kernel unless there is one; return the one that there is."""
-        sql = "INSERT INTO kernel (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+        sql = "INSERT OR IGNORE INTO kernel VALUES (?, ?)"
         await self._database.insert(sql, (key, value))
         return (await self.settings(key))[key]
 
@@ -219,12 +221,12 @@ class Journal(JournalReader):
     ) -> None:
         """Store the session that an agent has, and the version of its context that it has read."""
         self.refuse_if_broken()
-        sql = upsert("agent_sessions", "context agent", "session seq")
+        sql = "INSERT OR REPLACE INTO agent_sessions VALUES (?, ?, ?, ?)"
         row = context.number, agent, session, seq
         await self._database.write([*self._fenced(context.number), (sql, [row])])
 
     def _fenced(self, context: int) -> list[Statement]:
-        return [self.fence.context_statement(context)] if self.fence is not None else []
+        return [self.fence.statement([], context)] if self.fence is not None else []
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""
@@ -275,14 +277,16 @@ class Journal(JournalReader):
         self._wake.set()
         return future
 
-    def refuse_waiting(self, context: ContextRow, error: AntiphonError) -> None:
+    def refuse_waiting(self, context: int, error: AntiphonError) -> None:
         """Let what waits to be written of a context fail, until the context is loaded again.
 
         What is being written already may succeed.
+
+        Args:
+            context: its number.
         """
-        number = context.number
-        self._generations[number] = self._generations.get(number, 0) + 1
-        self._failures[number] = error
+        self._generations[context] = self._generations.get(context, 0) + 1
+        self._failures[context] = error
 
     def refuse_if_broken(self) -> None:
         """Raises AntiphonError storage_failed if nothing can be committed any more."""
@@ -291,8 +295,9 @@ class Journal(JournalReader):
 
     def depend_on(self, database: SqlDatabase) -> None:
         """Commit nothing more once the files of this database have been lost."""
-        self._files.append(database)
-        database.files_lost.listen(self._lose)
+        if isinstance(database, Database):
+            self._files.append(database)
+            database.files_lost.listen(self._lose)
 
     def _lose(self, error: StorageLostError) -> None:
         if self.lost is not None:
@@ -330,8 +335,7 @@ class Journal(JournalReader):
             failed = await self._write_sound(sound) if due else {}
             # Commits that are built on a lost one are refused: only who loads again may go on.
             for context, error in failed.items():
-                current[context] = current.get(context, 0) + 1
-                self._failures[context] = error
+                self.refuse_waiting(context, error)
             written = {id(one) for one in sound if one[0].context.number not in failed}
             for commits, future in group:
                 if future.cancelled():
@@ -366,12 +370,7 @@ class Journal(JournalReader):
             error = await self._write_group([*chain(*sound)])
             if error is None:
                 break
-            error = await self._learn(error)
-            refused = {
-                commits[0].context.number: why
-                for commits in sound
-                if (why := self._refusal(error, commits)) is not None
-            }
+            refused = await self._refusals(error, sound)
             if not refused and isinstance(error, FenceError) and attempt < _ATTEMPTS:
                 continue  # all that was out of date has been read again
             # What nobody in particular is to blame for, all fail of.
@@ -381,31 +380,17 @@ class Journal(JournalReader):
                 break
         return failed
 
-    async def _learn(self, error: AntiphonError) -> AntiphonError:
-        """Read again what a refusal has shown to be out of date; the error, or that of reading."""
-        try:
-            if self.fence is not None and isinstance(error, FenceError):
-                await self.fence.learn(error)
-        except AntiphonError as failure:
-            return failure
-        return error
-
-    def _refusal(self, error: AntiphonError, commits: Sequence[Commit]) -> AntiphonError | None:
+    async def _refusals(
+        self, error: AntiphonError, sound: Sequence[Sequence[Commit]]
+    ) -> dict[int, AntiphonError]:
+        """Return why some of them fail for themselves; what was out of date is read again."""
+        group, whys = [*chain(*sound)], list[AntiphonError | None]()
         if isinstance(error, TakenError):
-            named = (one.context.label for one in commits if one.seq == 1 or one.restated)
-            paths = (one.file.path for one in commits if one.file is not None)
-            return error if error.name in (*named, *paths) else None
-        if self.fence is None or not isinstance(error, FenceError):
-            return None
-        found = (self.fence.refusal(error, one) for one in commits)
-        return next((why for why in found if why is not None), None)
-
-    def _knows_principals(self, group: Sequence[Commit], sessions: Sequence[SessionRow]) -> bool:
-        named = {one.principal for one in sessions}
-        for one in group:
-            named |= {one.principal.id, *(row.principal for row in one.undo)}
-            named |= {one.context.creator or one.principal.id}
-        return named <= self._principals.keys()
+            whys = [error if error.name in _names(one) else None for one in group]
+        elif self.fence is not None and isinstance(error, FenceError):
+            whys = await self.fence.refusals(error, group)
+        numbers = [commits[0].context.number for commits in sound for _ in commits]
+        return {number: why for number, why in zip(numbers, whys, strict=False) if why is not None}
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
@@ -417,8 +402,6 @@ class Journal(JournalReader):
         sessions |= {one.session.id: one.session for one in group}
         unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
-            if self.fence is not None and not self._knows_principals(group, unknown):
-                await self.principals()
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
             fence = [self.fence.statement(group)] if self.fence is not None and group else []
@@ -433,3 +416,11 @@ class Journal(JournalReader):
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]
         return None
+
+
+def _names(commit: Commit) -> Iterator[str]:
+    """Yield what a commit gives that no two may have."""
+    if commit.seq == 1 or commit.restated:
+        yield commit.context.label
+    if commit.file is not None:
+        yield commit.file.path

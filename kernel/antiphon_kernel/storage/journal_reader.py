@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
@@ -106,10 +106,7 @@ class JournalReader:
 
     async def files(self) -> list[FileRow]:
         """Return the files of the project that are contexts."""
-        sql = (
-            "SELECT context, path, format, digest, version, base, next_digest, next_version, state,"
-            " theirs FROM files"
-        )
+        sql = f"SELECT {', '.join(one.name for one in fields(FileRow))} FROM files"
         return [FileRow(*row) for row in await self._database.select(sql)]
 
     async def drifts(self) -> list[DriftRow]:
@@ -330,12 +327,13 @@ class JournalReader:
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
         """Everything that can be undone or redone, each stack from the bottom up."""
         sql = (
-            "SELECT u.unit, u.block, p.id, u.kind, u.stack, u.place, u.time"
+            "SELECT u.unit, u.block, p.id, u.kind, u.stack, u.place, u.time, p.number"
             " FROM undo u JOIN principals p ON p.number = u.principal"
             " WHERE u.context = ? ORDER BY u.place, u.block"
         )
         rows = await self._database.select(sql, (context.number,))
-        return tuple(UndoRow(*row) for row in rows)
+        self._principals |= {row[2]: row[7] for row in rows}
+        return tuple(UndoRow(*row[:7]) for row in rows)
 
     async def inherited(
         self, context: ContextRow, blocks: Collection[int] | None = None

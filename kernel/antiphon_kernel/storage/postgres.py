@@ -4,7 +4,7 @@ SQL comes as SQLite has it, and is translated here. No text of Postgres holds a 
 is no character and which no text should hold, is stored in its place and read as a NUL.
 
 A commit is on disk when the server says so, unless its operator has turned that off (`fsync`).
-One connection writes, some read; each is made when it is needed, and again when it was lost.
+Connections are made when they are needed, and again when they were lost.
 """
 
 from __future__ import annotations
@@ -13,32 +13,28 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import cache
+from itertools import chain
 from typing import Final
 
 import psycopg
 from psycopg.abc import Buffer
-from psycopg.adapt import AdaptersMap, Dumper, Loader
+from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import TupleRow
-from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumperUnknown
 
 from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
-from antiphon_kernel.storage.open_files import StorageLostError
-from antiphon_kernel.storage.postgres_schema import FENCE_STATE, PostgresSchema
-from antiphon_kernel.storage.schema import NUMBERS_AT_ONCE
+from antiphon_kernel.storage.postgres_schema import FENCE_STATE
+from antiphon_kernel.storage.schema import Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)
 
 _Connection = psycopg.AsyncConnection[TupleRow]
-_Cursor = psycopg.AsyncCursor[TupleRow]
 
 # The library warns of each statement that fails in a pipeline, beside raising the error.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
@@ -55,23 +51,27 @@ _CONNECT_SECONDS: Final = 4
 _IDLE_SECONDS: Final = 2
 """Seconds after which the server ends a transaction whose kernel says nothing more."""
 
-_ROWS_AT_ONCE: Final = 1_000
-"""How many rows one statement inserts at most."""
+_ROWS_AT_ONCE: Final = 64
+"""How many rows one statement inserts at most, a power of two."""
 
-_COLUMN_TYPES: Final = (
-    "SELECT c.relname::text, a.attname::text, format_type(a.atttypid, NULL)"
-    " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
-    " WHERE c.relnamespace = ?::text::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0"
+_REPLACING: Final = (
+    "SELECT relname::text, format(' ON CONFLICT (%s) DO UPDATE SET %s',"
+    " string_agg(quote_ident(attname), ', ' ORDER BY attnum) FILTER (WHERE attnum = ANY (indkey)),"
+    " string_agg(format('%1$I = excluded.%1$I', attname), ', ')"
+    " FILTER (WHERE attnum <> ALL (indkey)))"
+    " FROM pg_class c JOIN pg_attribute ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped"
+    " JOIN pg_index ON indrelid = c.oid AND indisprimary"
+    " WHERE relnamespace = ?::text::regnamespace GROUP BY relname"
 )
-
-_PREPARED: Final = 500
-"""How many statements a connection keeps prepared: more than there are."""
+"""The end of an INSERT that is to replace a row with the same key, by table."""
 
 _CHANNEL: Final = "antiphon"
 """Over which the kernels on a database tell each other what has changed."""
 
-_LOCK_MIGRATION: Final = "SELECT pg_advisory_xact_lock(6245720031)"
-"""Waits until no other kernel changes the tables; the number is this program's alone."""
+_VERSION_TABLE: Final = (
+    "CREATE SCHEMA IF NOT EXISTS {schema}; CREATE TABLE IF NOT EXISTS schema"
+    " (version BIGINT NOT NULL, usable_from BIGINT NOT NULL)"
+)
 
 _ALONE: Final = (
     "BEGIN; SET LOCAL lock_timeout = '20s'; SET LOCAL idle_in_transaction_session_timeout = '10s'"
@@ -84,11 +84,6 @@ _SETTINGS: Final = (
     " SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') = 'off'"
 )
-
-_NUMBERED: Final = frozenset(
-    {"principals", "users", "credentials", "tool_permissions", "decisions"}
-)
-"""Tables whose rows are numbered as they are inserted."""
 
 _NUL, STORED_NUL = "\0", "\uffff"
 
@@ -106,6 +101,7 @@ _TRANSLATIONS: Final = tuple(
             r"CAST\(o\.touched AS INTEGER\)",
             "nullif(split_part(o.touched, ':', 1), '')::bigint",
         ),
+        (r"\buser\b", '"user"'),
         (r"search MATCH \?", "?::text IS NOT NULL"),  # `instr` finds trigrams by itself
     )
 )
@@ -120,68 +116,38 @@ def translate(sql: str) -> str:
     return re.sub(r"\?(\d*)", lambda found: f"${found[1] or next(places)}", sql)
 
 
-@dataclass(frozen=True, slots=True)
-class _ManyRows:
-    """An INSERT that takes all values of each column as one array."""
-
-    sql: str
-    unique: tuple[int, ...]
-    """Places of the values that two rows of one statement may not have in common."""
-
-
-_INSERT: Final = re.compile(r"INSERT INTO (\w+) \(([^)]*)\) VALUES \((.*?)\)( ON CONFLICT .*)?")
+_OR: Final = re.compile(r"INSERT OR (REPLACE|IGNORE) INTO (\w+)")
 _UPDATED: Final = re.compile(r" ON CONFLICT \((.*?)\) DO UPDATE")
+_VALUES: Final = re.compile(r"(?<= VALUES )(\(.*?\))(?= ON CONFLICT |$)")
 
 
-def _many_rows(sql: str, types: Mapping[tuple[str, str], str]) -> _ManyRows | None:
-    """Return the INSERT of many rows for that of one; None for other statements.
-
-    Args:
-        types: those of the columns, by table and column.
-    """
-    found = _INSERT.fullmatch(sql)
-    if found is None:
-        return None
-    table, columns, conflict = found[1], found[2].split(", "), found[4] or ""
-    values, arrays = list[str](), list[str]()
-    for at, (column, value) in enumerate(zip(columns, found[3].split(", "), strict=True), 1):
-        values.append(value.replace("?", f"v{at}"))
-        type_ = types[table, column.strip('"')] if value == "?" else "text"
-        arrays.append(f"${at}::{type_}[]")
-    names = ", ".join(f"v{at}" for at in range(1, len(values) + 1))
-    updated = _UPDATED.match(conflict)
-    return _ManyRows(
-        f"INSERT INTO {table} ({found[2]}) SELECT {', '.join(values)}"
-        f" FROM unnest({', '.join(arrays)}) AS given ({names}){conflict}",
-        tuple(map(columns.index, updated[1].split(", "))) if updated else (),
-    )
+@cache
+def _of_rows(sql: str, count: int) -> str:
+    """Return the INSERT of so many rows, for that of one, as Postgres is asked for it."""
+    return translate(_VALUES.sub(lambda values: ", ".join([values[0]] * count), sql))
 
 
-def _array(values: Sequence[object]) -> object:
-    """Return the values of a column as one value; only bytes are sent with a type."""
-    if any(isinstance(one, bytes) for one in values):
-        return [*values]
-    return "{" + ",".join(map(_element, values)) + "}"
-
-
-def _element(value: object) -> str:
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return "NULL" if value is None else str(value)
+def _batches(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yield statements that are few, with their values, and together one for each row."""
+    if updated := _UPDATED.search(sql):
+        # One statement may not change a row twice. Columns of keys come first.
+        key = updated[1].count(",") + 1
+        rows = list({row[:key]: row for row in rows}.values())
+    at, at_once = 0, _ROWS_AT_ONCE if " VALUES (" in sql else 1
+    while at < len(rows):
+        # Powers of two, so that each statement is prepared in a few forms only.
+        count = 1 << (min(len(rows) - at, at_once).bit_length() - 1)
+        yield _of_rows(sql, count), [*chain(*rows[at : at + count])]
+        at += count
 
 
 # Numbers and texts are sent without a type: each place says what it takes, and a statement is
 # prepared once, whatever it is carried out with.
-class _IntDumper(Int8Dumper):
+class _NumberDumper(Dumper):
     oid = 0
 
-
-class _BoolDumper(Dumper):
-    oid = 0
-
-    def dump(self, obj: bool) -> Buffer:
-        return b"1" if obj else b"0"
+    def dump(self, obj: int) -> Buffer:
+        return b"%d" % obj
 
 
 class _TextDumper(StrDumperUnknown):
@@ -197,42 +163,25 @@ class _TextLoader(Loader):
         return text.replace(STORED_NUL, _NUL) if STORED_NUL in text else text
 
 
-class _Adapters:
-    """The types of values, as psycopg wants to be told of them."""
-
-    connection = None
-
-    def __init__(self) -> None:
-        self.adapters = AdaptersMap(psycopg.adapters)
-        for kind, dumper in ((int, _IntDumper), (bool, _BoolDumper), (str, _TextDumper)):
-            self.adapters.register_dumper(kind, dumper)
-        self.adapters.register_loader("text", _TextLoader)
-
-
 class PostgresDatabase:
     """One schema of a database; one transaction at a time."""
 
     is_shared = True
 
-    def __init__(self, url: str, schema: PostgresSchema) -> None:
+    def __init__(self, url: str, schema: Schema) -> None:
         self._url = url
         self._schema = schema
         self._place = place_of(url)
-        self._writer: _Connection | None = None
-        self._writing = asyncio.Lock()
-        self._readers: list[_Connection] = []
+        self._idle: list[_Connection] = []
         """Those that nobody uses at the moment."""
+        self._writing = asyncio.Lock()
         self._reading = asyncio.Semaphore(_READERS)
-        self._types: dict[tuple[str, str], str] = {}
-        """Types of columns, by table and column."""
-        self._inserts: dict[str, _ManyRows | None] = {}
+        self._replacing: dict[str, str] = {}
+        """The end of an INSERT OR REPLACE, by table."""
         self._closed = False
-        self.files_lost = Signal[StorageLostError]()
-        """Never notified: the files are the server's."""
-        self.lost: StorageLostError | None = None
 
     @classmethod
-    async def open(cls, url: str, schema: PostgresSchema) -> PostgresDatabase:
+    async def open(cls, url: str, schema: Schema) -> PostgresDatabase:
         """Connect, and bring the tables to the current version.
 
         Raises:
@@ -242,8 +191,7 @@ class PostgresDatabase:
         database = cls(url, schema)
         try:
             await database._migrate()
-            rows = await database.select(_COLUMN_TYPES, (schema.name,))
-            database._types = {(table, column): type_ for table, column, type_ in rows}
+            database._replacing = dict(await database.select(_REPLACING, (schema.name,)))
         except BaseException:
             await database.close()
             raise
@@ -253,80 +201,52 @@ class PostgresDatabase:
         """Let go of the connections; a transaction that is being written is finished."""
         self._closed = True
         async with self._writing:
-            for connection in (self._writer, *self._readers):
-                if connection is not None:
-                    await connection.close()
-            self._writer = None
-            self._readers.clear()
+            while self._idle:
+                await self._idle.pop().close()
 
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[TupleRow]:
         """Return every row of a query."""
-        async with self._reading:
-            connection = await self._usable(self._readers.pop() if self._readers else None)
-            try:
-                cursor = await connection.execute(translate(sql), values, binary=True)
-                return await cursor.fetchall()
-            except psycopg.Error as error:
-                raise self._failure(error) from error
-            finally:
-                if self._closed or not _is_idle(connection):
-                    await connection.close()
-                else:
-                    self._readers.append(connection)
+        async with self._reading, self._connection() as connection:
+            cursor = await connection.execute(translate(sql), values, binary=True)
+            return await cursor.fetchall()
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """Carry out one statement in a transaction of its own; the number of the row it made."""
-        words = sql.split(maxsplit=3)
-        numbered = words[0] == "INSERT" and words[2] in _NUMBERED
-        sql = translate(sql) + (" RETURNING number" if numbered else "")
+        sql = f"{translate(self._without_or(sql))} RETURNING *"  # numbers are first columns
         async with self._transaction() as connection:
             cursor = await connection.execute(sql, values, binary=True)
-        row = await cursor.fetchone() if numbered else None
-        return 0 if row is None else int(row[0])
+        row = await cursor.fetchone()
+        return row[0] if row is not None else 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """Carry out all statements in one transaction, or none of them; in one round trip."""
         async with self._transaction() as connection:
             cursor = connection.cursor()
             for sql, rows in statements:
-                for start in range(0, len(rows), _ROWS_AT_ONCE):
-                    await self._write_rows(cursor, sql, rows[start : start + _ROWS_AT_ONCE])
+                for many, values in _batches(self._without_or(sql), rows):
+                    await cursor.execute(many, values)
 
-    async def _write_rows(self, cursor: _Cursor, sql: str, rows: Sequence[Row]) -> None:
-        if sql not in self._inserts:
-            self._inserts[sql] = _many_rows(sql, self._types)
-        many = self._inserts[sql]
-        # One statement for all rows takes a fifth of the time; it may not change a row twice.
-        if many is None or len(rows) == 1 or _are_repeated(rows, many.unique):
-            await cursor.executemany(translate(sql), rows)
-        else:
-            await cursor.execute(many.sql, [*map(_array, zip(*rows, strict=True))])
+    def _without_or(self, sql: str) -> str:
+        """Return an INSERT OR REPLACE, or OR IGNORE, as Postgres has it; others as they are."""
+        if (found := _OR.match(sql)) is None:
+            return sql
+        conflict = self._replacing[found[2]] if found[1] == "REPLACE" else " ON CONFLICT DO NOTHING"
+        return f"INSERT INTO {sql[found.start(2) :]}{conflict}"
 
     async def notify(self, message: str) -> None:
         """Send a message to everybody who listens on this database."""
         await self.select(f"SELECT pg_notify('{_CHANNEL}', ?)", (message,))
 
-    async def messages(self, listening: Callable[[], None]) -> AsyncIterator[str]:
-        """Yield every message, until the connection is lost.
-
-        Args:
-            listening: called when no later message can be missed.
-        """
-        connection = await self._usable(None)
-        try:
-            await connection.execute(f"LISTEN {_CHANNEL}")
-            listening()
-            async for message in connection.notifies():
-                yield message.payload
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-        finally:
-            await connection.close()
-
-    async def take_numbers(self, after: int) -> range:
-        """Take numbers of contexts that no other kernel takes; `after` does not matter."""
-        first = int((await self.select("SELECT nextval('context_numbers')"))[0][0])
-        return range(first, first + NUMBERS_AT_ONCE)
+    async def messages(self) -> AsyncIterator[str]:
+        """Yield an empty message, and every later one until the connection is lost."""
+        async with self._connection() as connection:
+            try:
+                await connection.execute(f"LISTEN {_CHANNEL}")
+                yield ""
+                async for message in connection.notifies():
+                    yield message.payload
+            finally:
+                await connection.close()
 
     @asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
@@ -334,75 +254,69 @@ class PostgresDatabase:
 
         Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
         """
-        connection = await self._usable(None)
-        try:
+        async with self._connection() as connection:  # it is closed, which ends the transaction
             await connection.execute(_ALONE, prepare=False)
             await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
-        except psycopg.Error as error:
-            await connection.close()
-            raise self._failure(error) from error
-        try:
             yield
-        finally:
-            await connection.close()  # which ends the transaction
-
-    async def check_files(self) -> None:
-        """Do nothing: the server looks after its files."""
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[_Connection]:
         """Gather statements into one transaction, which is sent as a whole and then waited for."""
-        async with self._writing:
-            connection = self._writer = await self._usable(self._writer)
-            try:
-                async with connection.pipeline():
-                    await connection.execute("BEGIN")
-                    yield connection
-                    await connection.execute("COMMIT")
-            except psycopg.Error as error:
-                raise self._failure(error) from error
-            finally:
-                if not _is_idle(connection):
-                    await connection.close()  # which ends the transaction
+        async with self._writing, self._connection() as connection, connection.pipeline():
+            await connection.execute("BEGIN")
+            yield connection
+            await connection.execute("COMMIT")
 
-    async def _usable(self, connection: _Connection | None) -> _Connection:
-        """Return a connection that the server has not ended: this one or a new one."""
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[_Connection]:
+        """Lend a connection; one that is within a transaction afterwards, or lost, is closed."""
         if self._closed:
             raise kernel_is_closing()
         try:
-            if connection is not None and not connection.closed:
+            connection = await self._connect_or_reuse()
+            try:
+                yield connection
+            finally:
+                is_idle = connection.info.transaction_status == TransactionStatus.IDLE
+                if is_idle and not self._closed:
+                    self._idle.append(connection)
+                else:
+                    await connection.close()
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    async def _connect_or_reuse(self) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            with suppress(psycopg.OperationalError):
                 # Without waiting: first what the server has said at last, then the end.
                 for _ in range(2):
                     connection.pgconn.consume_input()
                 return connection
-        except psycopg.OperationalError:
-            _log.info("the connection to the store %s was ended: it is made again", self._place)
-        if connection is not None:
+            _log.info("a connection to the store %s was ended by it", self._place)
             await connection.close()
-        try:
-            made = await psycopg.AsyncConnection.connect(
-                self._url,
-                autocommit=True,
-                prepare_threshold=0,
-                context=_Adapters(),
-                cursor_factory=psycopg.AsyncRawCursor,
-                connect_timeout=_CONNECT_SECONDS,
-                tcp_user_timeout=_CONNECT_SECONDS * 1000,
-                fallback_application_name="antiphon",
-            )
-            made.prepared_max = _PREPARED
-            await made.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
-        except psycopg.Error as error:
-            raise self._failure(error) from error
-        return made
+        connection = await psycopg.AsyncConnection.connect(
+            self._url,
+            autocommit=True,
+            prepare_threshold=0,
+            cursor_factory=psycopg.AsyncRawCursor,
+            connect_timeout=_CONNECT_SECONDS,
+            tcp_user_timeout=_CONNECT_SECONDS * 1000,
+            fallback_application_name="antiphon",
+        )
+        connection.prepared_max = 500  # more than there are statements
+        for kind, dumper in ((int, _NumberDumper), (bool, _NumberDumper), (str, _TextDumper)):
+            connection.adapters.register_dumper(kind, dumper)
+        connection.adapters.register_loader("text", _TextLoader)
+        await connection.execute(_SETTINGS.format(schema=self._schema.name), prepare=False)
+        return connection
 
     def _failure(self, error: psycopg.Error) -> AntiphonError:
         if error.sqlstate == FENCE_STATE:
             return FenceError(**json.loads(error.diag.message_detail or "{}"))
-        if error.diag.constraint_name in _NAMES:
-            name = re.search(r"=\((.*)\)", error.diag.message_detail or "")
-            if name is not None:
-                return TakenError(name[1])
+        name = re.search(r"=\((.*)\)", error.diag.message_detail or "")
+        if name is not None and error.diag.constraint_name in _NAMES:
+            return TakenError(name[1])
         return self._failed(str(error).strip())
 
     def _failed(self, why: str) -> AntiphonError:
@@ -414,49 +328,23 @@ class PostgresDatabase:
         )
 
     async def _migrate(self) -> None:
-        name, schema = self._schema.name, self._schema
-        async with self._writing:
-            connection = self._writer = await self._usable(None)
-            try:
-                async with connection.transaction():
-                    await connection.execute(_LOCK_MIGRATION)
-                    version, usable_from = await _stored_version(connection, name)
-                    if usable_from <= schema.newest < version:
-                        return  # a newer antiphon's, which says that this one may use it
-                    refusal = schema.refusal(version)
-                    if refusal is not None:
-                        raise self._failed(f"the schema {name!r} {refusal}")
-                    for number, sql in schema.steps(version):
-                        await connection.execute(
-                            f"{sql} DELETE FROM schema;"
-                            f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
-                            prepare=False,
-                        )
-            except psycopg.Error as error:
-                raise self._failure(error) from error
-
-
-async def _stored_version(connection: _Connection, name: str) -> tuple[int, int]:
-    """Return the version of a schema and the oldest that may use it; makes one that is missing."""
-    cursor = await connection.execute("SELECT to_regclass($1)::text", (f"{name}.schema",))
-    if await cursor.fetchone() == (None,):
-        await connection.execute(
-            f"CREATE SCHEMA IF NOT EXISTS {name};"
-            f" CREATE TABLE {name}.schema (version BIGINT NOT NULL, usable_from BIGINT NOT NULL)",
-            prepare=False,
-        )
-    cursor = await connection.execute(f"SELECT version, usable_from FROM {name}.schema")
-    version, usable_from = await cursor.fetchone() or (0, 0)
-    return version, usable_from
-
-
-def _are_repeated(rows: Sequence[Row], places: Sequence[int]) -> bool:
-    """Whether two rows have the same values at all of these places."""
-    return bool(places) and len({tuple(row[at] for at in places) for row in rows}) < len(rows)
-
-
-def _is_idle(connection: _Connection) -> bool:
-    return connection.info.transaction_status == TransactionStatus.IDLE
+        schema = self._schema
+        async with self._connection() as connection, connection.transaction():
+            # Until no other kernel changes the tables; the number is this program's alone.
+            await connection.execute("SELECT pg_advisory_xact_lock(6245720031)")
+            await connection.execute(_VERSION_TABLE.format(schema=schema.name), prepare=False)
+            cursor = await connection.execute("SELECT version, usable_from FROM schema")
+            version, usable_from = await cursor.fetchone() or (0, 0)
+            if usable_from <= schema.newest < version:
+                return  # a newer antiphon's, which says that this one may use it
+            if (refusal := schema.refusal(version)) is not None:
+                raise self._failed(f"the schema {schema.name!r} {refusal}")
+            for number, sql in schema.steps(version):
+                await connection.execute(
+                    f"{sql} DELETE FROM schema;"
+                    f" INSERT INTO schema VALUES ({number}, {schema.usable_from});",
+                    prepare=False,
+                )
 
 
 def place_of(url: str) -> str:
@@ -465,13 +353,12 @@ def place_of(url: str) -> str:
     Raises:
         AntiphonError: storage_failed for a URL in which parts of a password may be something else.
     """
+    defaults = {"host": "localhost", "port": 5432, "dbname": ""}
     try:
-        found = conninfo_to_dict(url)
-        host, port = str(found.get("host", "localhost")), str(found.get("port", 5432))
-        place = f"{host}:{port}/{found.get('dbname', '')}"
+        place = "{host}:{port}/{dbname}".format(**(defaults | conninfo_to_dict(url)))
     except psycopg.ProgrammingError:
-        place, port = "@", ""
-    if "@" in place or not port.replace(",", "").isdecimal():
+        place = ""
+    if re.fullmatch(r"[^@]*:[\d,]+/[^@]*", place) is None:
         # The library's own message holds all of it.
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,

@@ -9,16 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.storage.schema import (
-    AUTH_SCHEMA,
-    NUMBERS_AT_ONCE,
-    SHARED_MIGRATIONS,
-    SHARED_TABLES,
-    Schema,
-)
+from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA, NUMBERS_AT_ONCE, Schema
 
 FENCE_STATE: Final = "YF001"
 """SQLSTATE with which `check_commit` refuses."""
@@ -29,20 +22,8 @@ FENCE_STATE: Final = "YF001"
 _JOURNAL: Final = f"""
 CREATE SEQUENCE context_numbers INCREMENT BY {NUMBERS_AT_ONCE};
 
-CREATE TABLE stored_ops (
-    id BIGINT PRIMARY KEY,
-    format SMALLINT NOT NULL,
-    time BIGINT NOT NULL,
-    principal BIGINT NOT NULL,
-    session BIGINT NOT NULL,
-    other_operation TEXT,
-    unit BIGINT,
-    blocks TEXT NOT NULL,
-    changes BYTEA NOT NULL
-);
-
 CREATE VIEW ops AS SELECT
-    id, format, time, principal, session, other_operation, unit, blocks, changes,
+    *,
     id >> 32 AS context,
     id & 4294967295 AS seq,
     coalesce(other_operation, 'append') AS operation,
@@ -83,37 +64,38 @@ $$;
 --   and each of `principals` (ids) has the epoch of `principal_epochs` in auth.users.
 -- DETAIL is a JSON object: "contexts", those of `roots` that are not this kernel's in that epoch
 -- (all of them if the lease has run out), and "principals", those whose epoch is another one.
+-- The kernel has `founded`, which are new, from now on.
 -- The owners' rows stay locked until the transaction ends: whoever takes a context waits for it.
 CREATE FUNCTION check_commit(
     this_kernel bigint,
+    founded bigint[],
     roots bigint[],
     epochs bigint[],
     principals text[],
     principal_epochs bigint[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    is_live boolean;
     lost bigint[];
     changed text[];
 BEGIN
+    INSERT INTO journal.owners SELECT unnest(founded), this_kernel, 1;
     PERFORM FROM journal.owners WHERE context = ANY (roots) ORDER BY context FOR SHARE;
-    SELECT array_agg(wanted.root) INTO lost FROM unnest(roots, epochs) AS wanted (root, epoch)
-        WHERE NOT EXISTS (
-            SELECT FROM journal.owners o JOIN journal.kernels k ON k.number = o.kernel
-            WHERE o.context = wanted.root AND o.epoch = wanted.epoch AND k.number = this_kernel
-            AND k.lease_until > clock_timestamp()
-        );
-    SELECT array_agg(wanted.id) INTO changed
-        FROM unnest(principals, principal_epochs) AS wanted (id, epoch)
-        WHERE NOT EXISTS (
-            SELECT FROM auth.users u WHERE u.principal = wanted.id AND u.epoch = wanted.epoch
-        );
-    IF lost IS NOT NULL OR changed IS NOT NULL OR NOT EXISTS (
+    is_live := EXISTS (
         SELECT FROM journal.kernels WHERE number = this_kernel AND lease_until > clock_timestamp()
-    ) THEN
-        RAISE EXCEPTION 'the commit is refused' USING ERRCODE = '{FENCE_STATE}', DETAIL =
-            json_build_object(
-                'contexts', coalesce(lost, '{{}}'), 'principals', coalesce(changed, '{{}}')
-            );
+    );
+    lost := ARRAY (
+        SELECT root FROM unnest(roots, epochs) AS wanted (root, epoch) WHERE epoch IS DISTINCT FROM
+        (SELECT o.epoch FROM journal.owners o WHERE context = root AND kernel = this_kernel)
+        OR NOT is_live
+    );
+    changed := ARRAY (
+        SELECT id FROM unnest(principals, principal_epochs) AS wanted (id, epoch)
+        WHERE epoch IS DISTINCT FROM (SELECT u.epoch FROM auth.users u WHERE principal = id)
+    );
+    IF NOT is_live OR lost <> '{{}}' OR changed <> '{{}}' THEN
+        RAISE EXCEPTION 'the commit is refused' USING ERRCODE = '{FENCE_STATE}',
+            DETAIL = json_build_object('contexts', lost, 'principals', changed);
     END IF;
 END $$;
 
@@ -146,31 +128,28 @@ BEGIN
     UPDATE auth.changes SET number = number + 1;
     RETURN NULL;
 END $$;
-CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON users
-    FOR EACH STATEMENT EXECUTE FUNCTION count_change();
-CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON credentials
-    FOR EACH STATEMENT EXECUTE FUNCTION count_change();
-CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON clients
-    FOR EACH STATEMENT EXECUTE FUNCTION count_change();
-CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON journal.principals
-    FOR EACH STATEMENT EXECUTE FUNCTION count_change();
+DO $$ DECLARE one text; BEGIN
+    FOREACH one IN ARRAY ARRAY['users', 'credentials', 'clients', 'journal.principals'] LOOP
+        EXECUTE 'CREATE TRIGGER counted BEFORE INSERT OR UPDATE ON ' || one
+            || ' FOR EACH STATEMENT EXECUTE FUNCTION count_change()';
+    END LOOP;
+END $$;
 
--- Sessions that a kernel has ended with change `version`. Of those that are concerned, all holds
--- that is not NULL: whose they are, what let them in, the role with which they cannot go on.
+-- Sessions that a kernel has ended with change `version`: JSON of their `Ending`.
 CREATE TABLE endings (
     number BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
     version BIGINT NOT NULL,
     kernel TEXT NOT NULL,
-    code BIGINT NOT NULL,
-    reason TEXT NOT NULL,
-    principal TEXT,
-    credential BIGINT,
-    role TEXT
+    ending TEXT NOT NULL
 );
 CREATE INDEX endings_by_version ON endings (version);
 """
 
-_TYPES: Final = (
+_RULES: Final = (
+    (r"CREATE VIRTUAL TABLE [^;]*;", ""),
+    # Without the columns that SQLite computes.
+    (r"(?s)TABLE ops \((.*?),\n    context .*?\n\);", r"TABLE stored_ops (\1);"),
+    ("blocks NOT NULL", "blocks TEXT NOT NULL"),
     (
         r"number INTEGER PRIMARY KEY( AUTOINCREMENT)?",
         "number BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY",
@@ -185,30 +164,17 @@ _TYPES: Final = (
 )
 
 
-def _with_types(tables: str) -> str:
-    """Return tables of SQLite with Postgres' types."""
-    for name, here in _TYPES:
-        tables = re.sub(name, here, tables)
+def _tables(schema: Schema, migrations: int) -> str:
+    """Return the tables that SQLite has after so many migrations, for Postgres."""
+    tables = "".join((schema.tables, *schema.migrations[:migrations]))
+    for pattern, here in _RULES:
+        tables = re.sub(pattern, here, tables)
     return tables
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresSchema(Schema):
-    """A schema of a database. Its versions have the numbers that SQLite's have."""
-
-    usable_from: int = 0
-    """The oldest version whose antiphon may still use the newest tables."""
-
-
-POSTGRES_SCHEMAS: Final[Mapping[str, PostgresSchema]] = {
-    one.name: one
-    for one in (
-        PostgresSchema(
-            10,
-            _with_types("".join((SHARED_TABLES, *SHARED_MIGRATIONS))) + _JOURNAL,
-            usable_from=10,
-        ),
-        PostgresSchema(5, _with_types(AUTH_SCHEMA.tables) + _AUTH, name="auth", usable_from=5),
-    )
+POSTGRES_SCHEMAS: Final[Mapping[str, Schema]] = {
+    "journal": Schema(10, _tables(JOURNAL_SCHEMA, 4) + _JOURNAL, usable_from=10),
+    "auth": Schema(5, _tables(AUTH_SCHEMA, 0) + _AUTH, name="auth", usable_from=5),
 }
 """By name."""
+"""By name. Their versions have the numbers that SQLite's have."""

@@ -19,9 +19,11 @@ NUMBERS_AT_ONCE: Final = 100
 READABLE_FORMATS: Final = frozenset({1})
 """Formats of transactions that this version reads."""
 
-# A blob is written in the transaction of the first block that names it, and stays as the
-# transactions do: there is never one that nothing names.
-SHARED_TABLES: Final = """
+# Rows of `ops` are only ever added at the end, under one number that holds context and `seq`, and
+# leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
+# a table of their own would take 13 % more. A blob is written in the transaction of the first block
+# that names it, and stays as the transactions do: there is never one that nothing names.
+_TABLES: Final = """
 CREATE TABLE kernel (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE principals (
@@ -52,6 +54,27 @@ CREATE TABLE contexts (
     source_seq INTEGER,
     copied INTEGER,
     creator INTEGER REFERENCES principals (number)
+);
+
+CREATE TABLE ops (
+    id INTEGER PRIMARY KEY,
+    format INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    session INTEGER NOT NULL REFERENCES sessions (number),
+    other_operation TEXT,
+    unit INTEGER,
+    blocks NOT NULL,
+    changes BLOB NOT NULL,
+    context INTEGER NOT NULL AS (id >> 32) VIRTUAL,
+    seq INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
+    operation TEXT NOT NULL AS (coalesce(other_operation, 'append')) VIRTUAL,
+    touched TEXT NOT NULL AS (
+        CASE typeof(blocks)
+            WHEN 'integer' THEN (blocks & 4095) || ':' || (blocks >> 12)
+            ELSE blocks
+        END
+    ) VIRTUAL
 );
 
 CREATE TABLE blocks (
@@ -110,6 +133,8 @@ CREATE TABLE snapshots (
 
 CREATE TABLE blobs (hash TEXT PRIMARY KEY, data BLOB NOT NULL);
 
+CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
+
 CREATE TABLE long_texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL);
 
 CREATE TABLE searched (
@@ -142,35 +167,6 @@ CREATE TABLE recent_states (
     digest BLOB NOT NULL
 );
 """
-"""Of version 6; Postgres has them too, with its own types."""
-
-# Rows of `ops` are only ever added at the end, under one number that holds context and `seq`, and
-# leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
-# a table of their own would take 13 % more.
-_SQLITE_TABLES: Final = """
-CREATE TABLE ops (
-    id INTEGER PRIMARY KEY,
-    format INTEGER NOT NULL,
-    time INTEGER NOT NULL,
-    principal INTEGER NOT NULL REFERENCES principals (number),
-    session INTEGER NOT NULL REFERENCES sessions (number),
-    other_operation TEXT,
-    unit INTEGER,
-    blocks NOT NULL,
-    changes BLOB NOT NULL,
-    context INTEGER NOT NULL AS (id >> 32) VIRTUAL,
-    seq INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
-    operation TEXT NOT NULL AS (coalesce(other_operation, 'append')) VIRTUAL,
-    touched TEXT NOT NULL AS (
-        CASE typeof(blocks)
-            WHEN 'integer' THEN (blocks & 4095) || ':' || (blocks >> 12)
-            ELSE blocks
-        END
-    ) VIRTUAL
-);
-
-CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +177,11 @@ class Schema:
     """The version that an empty file gets; older ones are not read."""
     tables: str
     migrations: tuple[str, ...] = ()
-    """In order; a new one goes to the end. What has been released is never edited.
-
-    Each has one of the same number in `postgres_schema`.
-    """
+    """In order; a new one goes to the end, also in Postgres. A released one is never edited."""
     name: str = "journal"
     """Name of the schema in Postgres that has the same tables."""
+    usable_from: int = 0
+    """The oldest version whose antiphon may still use the newest tables in Postgres."""
 
     @property
     def newest(self) -> int:
@@ -292,10 +287,7 @@ CREATE TABLE presences (
 """
 
 
-SHARED_MIGRATIONS: Final = (_FILES, _DRIFTS, _AGENTS, _PRESENCES)
-"""From version 6 to 10; Postgres begins behind them."""
-
-JOURNAL_SCHEMA: Final = Schema(6, SHARED_TABLES + _SQLITE_TABLES, SHARED_MIGRATIONS)
+JOURNAL_SCHEMA: Final = Schema(6, _TABLES, (_FILES, _DRIFTS, _AGENTS, _PRESENCES))
 
 
 # Of undecided calls and rules only: who decided about a call is in the context's transactions. The

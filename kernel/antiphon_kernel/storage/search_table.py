@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import SEQ_BITS
-from antiphon_kernel.storage.database import insertion, upsert
 from antiphon_kernel.storage.stores import SqlDatabase
 
 _LONG: Final = 100_000
@@ -102,18 +101,15 @@ class SearchTable:
                 ("DELETE FROM search WHERE rowid = ?", [(row,) for row, _ in rows]),
                 ("DELETE FROM long_texts WHERE row = ?", [(row,) for row, _ in rows]),
                 (
-                    insertion("search", "rowid text beyond"),
+                    "INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)",
                     [
                         (row, one.text, "".join(one.text.partition("\0")[1:]).replace("\0", " "))
                         for row, one in short
                     ],
                 ),
+                ("INSERT INTO long_texts VALUES (?, ?)", [(row, one.text) for row, one in long]),
                 (
-                    insertion("long_texts", "row text"),
-                    [(row, one.text) for row, one in long],
-                ),
-                (
-                    upsert("searched", "row", "version kind path length"),
+                    "INSERT OR REPLACE INTO searched VALUES (?, ?, ?, ?, ?)",
                     [(row, one.version, one.kind, one.path, len(one.text)) for row, one in rows],
                 ),
             )
@@ -121,7 +117,7 @@ class SearchTable:
 
     async def mark_indexed(self, context: int, seq: int) -> None:
         """Nothing of the context is missing up to `seq`."""
-        sql = upsert("searched_contexts", "context", "seq")
+        sql = "INSERT OR REPLACE INTO searched_contexts VALUES (?, ?)"
         await self._database.insert(sql, (context, seq))
 
     async def row_of(self, block: str) -> int | None:

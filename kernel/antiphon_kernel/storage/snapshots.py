@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from antiphon_kernel.storage.database import Row, Statement, upsert
+from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.storage.rows import ContextRow, Cut, Page, Snapshot
 from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
@@ -33,12 +33,10 @@ class RecordKind(Generic[R]):
     """A table that holds a record of each context."""
 
     table: str
-    columns: str
-    """Names of the columns between `seq` and the digest, with spaces between them."""
     format: int
     """Format of the records written by this version; others are left out."""
     values: Callable[[R], Sequence[Value]]
-    """Content of these columns."""
+    """Columns between `seq` and the digest."""
     record: Callable[..., R]
     """Makes the record of `seq` and these columns; raises ValueError or TypeError."""
     left_out: str
@@ -54,7 +52,8 @@ class RecordKind(Generic[R]):
             )
             digest = self.digest(context, one)
             rows.append((context.number, self.format, one.seq, *columns, digest))
-        return upsert(self.table, "context", f"format seq {self.columns} digest"), rows
+        marks = ", ".join("?" * len(rows[0])) if rows else ""
+        return f"INSERT OR REPLACE INTO {self.table} VALUES ({marks})", rows
 
     def digest(self, context: ContextRow, record: R) -> bytes:
         """Return the checksum to verify when a record is read. Raises TypeError."""
@@ -72,16 +71,9 @@ class RecordKind(Generic[R]):
 class Records(Generic[R]):
     """The records of one kind in one journal."""
 
-    def __init__(
-        self,
-        database: SqlDatabase,
-        kind: RecordKind[R],
-        fenced: Callable[[int], list[Statement]] = lambda _: [],
-    ) -> None:
-        """`fenced`: what must come before anything is written of a context, by its number."""
+    def __init__(self, database: SqlDatabase, kind: RecordKind[R]) -> None:
         self._database = database
         self._kind = kind
-        self._fenced = fenced
 
     async def read(self, context: ContextRow) -> R | None:
         """The record of a context; None if there is none that can be trusted.
@@ -89,13 +81,11 @@ class Records(Generic[R]):
         Raises:
             AntiphonError: storage_failed if the database cannot be read.
         """
-        kind = self._kind
-        columns = ", ".join(f"format seq {kind.columns} digest".split())
-        sql = f"SELECT {columns} FROM {kind.table} WHERE context = ?"
+        kind, sql = self._kind, f"SELECT * FROM {self._kind.table} WHERE context = ?"
         rows = await self._database.select(sql, (context.number,))
         if not rows:
             return None
-        format_, *values, digest = rows[0]
+        _, format_, *values, digest = rows[0]
         if format_ == kind.format:
             with suppress(ValueError, TypeError):
                 record = kind.record(*values)
@@ -113,8 +103,7 @@ class Records(Generic[R]):
 
     async def write(self, context: ContextRow, record: R) -> None:
         """Put a record in the place of the one before."""
-        statement = self._kind.statement([(context, record)])
-        await self._database.write([*self._fenced(context.number), statement])
+        await self._database.write([self._kind.statement([(context, record)])])
 
 
 def _split(state: bytes) -> tuple[bytes, ...]:
@@ -126,7 +115,6 @@ def _split(state: bytes) -> tuple[bytes, ...]:
 
 SNAPSHOTS: Final[RecordKind[Snapshot]] = RecordKind(
     "snapshots",
-    "state_vector state headers",
     2,
     lambda one: (one.state_vector, one.state, one.item_index),
     lambda seq, vector, state, index: Snapshot(seq, vector, _split(state), index),
@@ -151,7 +139,6 @@ def _recent_state(seq: int, about: str, state: bytes) -> Snapshot:
 
 RECENT_STATES: Final[RecordKind[Snapshot]] = RecordKind(
     "recent_states",
-    "about state",
     1,
     _recent_values,
     _recent_state,
@@ -160,6 +147,6 @@ RECENT_STATES: Final[RecordKind[Snapshot]] = RecordKind(
 """States of long contexts without the oldest blocks, to open these without them."""
 
 PAGES: Final[RecordKind[Page]] = RecordKind(
-    "pages", "page", 1, lambda one: (one.content,), Page, "the page of context %s is left out: %s"
+    "pages", 1, lambda one: (one.content,), Page, "the page of context %s is left out: %s"
 )
 """Texts of the last blocks, to be read without opening the context."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.storage.schema import Schema
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 if TYPE_CHECKING:  # it imports its library
     from antiphon_kernel.storage.postgres import PostgresDatabase
@@ -30,15 +29,10 @@ async def open_tables(place: Path | str, schema: Schema, spare: Path | None = No
 
     Raises:
         AntiphonError: storage_failed.
+        ImportError: if there is no library for a store.
     """
     if isinstance(place, Path):
         return await Database.open(place, schema, spare)
-    try:
-        from antiphon_kernel.storage.postgres import PostgresDatabase
-    except ImportError as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
-            f"A store in Postgres needs a library that is not here ({error}): install"
-            " `antiphon[postgres]`.",
-        ) from error
+    from antiphon_kernel.storage.postgres import PostgresDatabase
+
     return await PostgresDatabase.open(place, POSTGRES_SCHEMAS[schema.name])

@@ -6,6 +6,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 
@@ -28,7 +29,12 @@ def man_page() -> str:
     lines += [f'.TH ANTIPHON 1 {RELEASED} "antiphon {about["version"]}" "User Commands"']
     lines += [".SH NAME", f"antiphon \\- {_escaped(about['description'])}"]
     lines += [".SH SYNOPSIS", _bold(" ".join(_usage(context)))]
-    lines += [".SH DESCRIPTION", *_help(antiphon.help), ".SH OPTIONS", *_options(context)]
+    lines += [
+        ".SH DESCRIPTION",
+        *_help(antiphon.help),
+        ".SH OPTIONS",
+        *chain.from_iterable(_options(context)),
+    ]
     lines += [".SH COMMANDS", *_commands(context)]
     return "\n".join(lines) + "\n"
 
@@ -37,24 +43,28 @@ def _commands(context: click.Context) -> Iterator[str]:
     group = context.command
     assert isinstance(group, click.Group)
     for name in group.list_commands(context):
-        # The kernel's own program reads the options of this one.
-        command = (kernel_program if name == "serve" else group).commands[name]
-        own = click.Context(command, info_name=name, parent=context)
-        yield from (f".SS {_escaped(' '.join(_usage(own)))}", *_help(command.help))
-        yield from _options(own)
+        command = group.commands[name]
+        contexts = [click.Context(command, info_name=name, parent=context)]
+        passed_on = command.context_settings.get("ignore_unknown_options")
+        if passed_on and (reader := kernel_program.commands.get(name)) is not None:
+            contexts.insert(0, click.Context(reader, info_name=name, parent=context))
+        own = contexts[0]
+        yield from (f".SS {_escaped(' '.join(_usage(own)))}", *_help(own.command.help))
+        options = [one for each in contexts for one in _options(each)]
+        yield from chain.from_iterable(dict.fromkeys(options))
         if isinstance(command, click.Group):
-            yield from _commands(own)
+            yield from _commands(contexts[-1])
 
 
 def _usage(context: click.Context) -> list[str]:
     return [context.command_path, *context.command.collect_usage_pieces(context)]
 
 
-def _options(context: click.Context) -> Iterator[str]:
+def _options(context: click.Context) -> Iterator[tuple[str, ...]]:
     for option in context.command.get_params(context):
         record = option.get_help_record(context) if isinstance(option, click.Option) else None
         if record is not None and ("--help" not in option.opts or context.parent is None):
-            yield from (".TP", _bold(record[0]), *_text(record[1]))
+            yield (".TP", _bold(record[0]), *_text(record[1]))
 
 
 def _help(text: str | None) -> Iterator[str]:

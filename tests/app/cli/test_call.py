@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from antiphon.cli.call import JsonlCaller, call_lines, dump_json_line, parse_json, parse_params
 from antiphon.cli.commands import antiphon
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.daemon.cli import serve as kernel_serve
+from antiphon_kernel.daemon import main as kernel_program
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 JSON = st.recursive(
@@ -160,7 +160,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
 
 
 def commands() -> list[click.Command]:
-    return [antiphon, *antiphon.commands.values(), kernel_serve]
+    return [antiphon, *antiphon.commands.values(), *kernel_program.commands.values()]
 
 
 @pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)

@@ -8,9 +8,7 @@ from contextlib import suppress
 import pytest
 
 from antiphon_kernel.cluster import forwarding
-from antiphon_kernel.storage import Page
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
-from tests.errors import raises
 from tests.kernel.cluster.conftest import Node, OpenNode
 from tests.waiting import PATIENCE, until
 
@@ -116,18 +114,6 @@ async def test_contexts_that_nobody_writes_in_are_lost_with_the_lease(open_node:
     node.link.go_on()
     await until(lambda: node.ownership.is_live)
     assert (await node.kernel.context()).seq == context.seq
-
-
-async def test_snapshot_of_a_former_owner_is_not_written(open_node: OpenNode) -> None:
-    former, other = await open_node(), await open_node()
-    context = await former.kernel.context()
-    page = Page(context.seq, b"{}")
-    await former.kernel.journal.pages.write(context.row, page)
-
-    await other.kernel.context()
-
-    with raises(ErrorCode.NOT_OWNER):
-        await former.kernel.journal.pages.write(context.row, page)
 
 
 async def test_kernel_that_ends_without_its_database_shows_no_error(open_node: OpenNode) -> None:

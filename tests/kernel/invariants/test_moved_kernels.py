@@ -72,10 +72,10 @@ async def test_random_kernel_moved_to_postgres_and_back_is_the_same(
     data = max(tmp_path.glob("data-*"), key=lambda one: int(one.name.partition("-")[2]))
     await write_more(data)
     before = await everything(data)
-    rows = await move_to_database(data, store, told=lambda table, rows: None)
+    rows = await move_to_database(data, store)
     back = tmp_path / "back"
     back.mkdir()
-    assert move_from_database(store, back, told=lambda table, rows: None) == rows
+    assert move_from_database(store, back) == rows
     assert await everything(back) == before
     assert [str(one) for one in (await run_checks(back)).all()] == []
     shared = tmp_path / "shared"

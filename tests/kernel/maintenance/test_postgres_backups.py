@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_kernel.maintenance.move import copy_database
 from antiphon_kernel.maintenance.run_checks import run_checks
-from tests.kernel.sharing_kernels import kernel_on, silent, texts, write
+from tests.kernel.sharing_kernels import kernel_on, texts, write
 from tests.postgres import PostgresServer, as_server, binaries
 from tests.waiting import until, wait_until
 
@@ -27,7 +27,7 @@ async def check(store: str, folder: Path, *words: str) -> None:
     """See that a database is sound, and holds these words."""
     copy = folder / "copy"
     copy.mkdir()
-    copy_database(store, copy, silent)
+    copy_database(store, copy)
     report = await run_checks(copy)
     assert [str(one) for one in report.all()] == []
     async with kernel_on(store, folder / "shared") as (kernel, amy):

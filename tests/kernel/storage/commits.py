@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,17 +55,14 @@ class KernelFence:
     def __init__(self, *, with_principals: bool = True) -> None:
         self._principals = [AMY.id] if with_principals else []
 
-    def statement(self, group: Sequence[Commit]) -> Statement:
-        roots = sorted({one.context.number for one in group})
-        values = (1, roots, [1] * len(roots), self._principals, [1] * len(self._principals))
-        return "SELECT check_commit(?, ?, ?, ?, ?)", [values]
+    def statement(self, group: Sequence[Commit], *others: int) -> Statement:
+        roots = sorted({*others, *(one.context.number for one in group)})
+        principals = self._principals if group else []
+        values = (1, [], roots, [1] * len(roots), principals, [1] * len(principals))
+        return "SELECT check_commit(?, ?, ?, ?, ?, ?)", [values]
 
-    def context_statement(self, context: int) -> Statement:
-        return "SELECT check_commit(?, ?, ?, ?, ?)", [(1, [context], [1], [], [])]
-
-    async def learn(self, error: FenceError) -> None:
-        """Nothing here can be read again."""
-
-    def refusal(self, error: FenceError, commit: Commit) -> AntiphonError | None:
-        refused = commit.context.number in error.contexts or commit.principal.id in error.principals
-        return error if refused else None
+    async def refusals(
+        self, error: FenceError, group: Iterable[Commit]
+    ) -> list[AntiphonError | None]:
+        names = error.contexts | error.principals
+        return [error if {one.context.number, one.principal.id} & names else None for one in group]

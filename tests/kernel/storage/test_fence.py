@@ -14,7 +14,7 @@ from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
-from tests.kernel.storage.commits import AMY, BO, KernelFence, commit, found
+from tests.kernel.storage.commits import AMY, KernelFence, commit, found
 
 
 @pytest.fixture
@@ -104,23 +104,12 @@ async def test_only_the_context_whose_label_was_taken_fails(journal: Journal, st
     await there.close()
 
 
-async def test_principal_who_was_added_elsewhere_can_commit(journal: Journal, store: str) -> None:
-    row, first = found(journal)
-    await live(store, row.number)
-    await journal.commit(first)
-    there = await Journal.open(store)
-    await there.add_principal(BO, 5)
-    await there.close()
-    await journal.commit(commit(row, 2, principal=BO))
-    assert [one.principal for one in await journal.ops(row)] == [AMY.id, BO.id]
-
-
 async def test_takeover_waits_for_a_commit_that_has_passed(journal: Journal, store: str) -> None:
     row, first = found(journal)
     await live(store, row.number)
     await journal.commit(first)
     take = f"UPDATE journal.owners SET epoch = 2 WHERE context = {row.number}"
-    check = "SELECT journal.check_commit(1, $1, '{1}', '{}', '{}')"
+    check = "SELECT journal.check_commit(1, '{}', $1, '{1}', '{}', '{}')"
     async with await psycopg.AsyncConnection.connect(store) as writer:
         cursor = psycopg.AsyncRawCursor(writer)
         await cursor.execute(check, ([row.number],))

@@ -10,8 +10,8 @@ import pytest
 
 from antiphon_kernel.storage import AUTH_SCHEMA
 from antiphon_kernel.storage.postgres import PostgresDatabase, translate
-from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS, PostgresSchema
-from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
+from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
+from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 from tests.kernel.served import CuttableProxy
@@ -21,8 +21,8 @@ NAMES = "CREATE TABLE people (name TEXT NOT NULL);"
 ROLES = "ALTER TABLE people ADD COLUMN role TEXT NOT NULL DEFAULT 'viewer';"
 
 
-def schema(*migrations: str, usable_from: int = 1) -> PostgresSchema:
-    return PostgresSchema(1, NAMES, migrations, name="staff", usable_from=usable_from)
+def schema(*migrations: str, usable_from: int = 1) -> Schema:
+    return Schema(1, NAMES, migrations, name="staff", usable_from=usable_from)
 
 
 def test_both_stores_have_the_same_versions() -> None:

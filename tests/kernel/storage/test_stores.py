@@ -26,7 +26,6 @@ from antiphon_kernel.storage import (
     row_number,
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ
-from antiphon_kernel.storage.database import upsert
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
 from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import DriftKind, DriftState
@@ -287,7 +286,7 @@ async def test_values_that_are_hard_to_quote_are_stored_as_they_are(
     database = await open_tables(place, JOURNAL_SCHEMA)
     texts = ["", "NULL", '"', "\\", "{a,b}", "'", "ä\0ö", "a\nb", "$1 ? %s", "  "]
     rows = [(text, text) for text in texts]
-    sql = upsert("kernel", "key", "value")
+    sql = "INSERT OR REPLACE INTO kernel VALUES (?, ?)"
     for batch in [rows] if many else [[row] for row in rows]:
         await database.write([(sql, batch)])
     found_ = await database.select("SELECT key, value FROM kernel")
@@ -299,7 +298,7 @@ async def test_values_that_are_hard_to_quote_are_stored_as_they_are(
 
 async def test_insert_of_many_rows_may_name_one_twice(place: Path | str) -> None:
     database = await open_tables(place, JOURNAL_SCHEMA)
-    sql = upsert("kernel", "key", "value")
+    sql = "INSERT OR REPLACE INTO kernel VALUES (?, ?)"
     await database.write([(sql, [("a", "1"), ("b", "1"), ("a", "2")])])
     rows = await database.select("SELECT key, value FROM kernel ORDER BY key")
     assert [tuple(one) for one in rows] == [("a", "2"), ("b", "1")]

@@ -12,12 +12,14 @@ import pytest
 
 from antiphon_kernel.maintenance.audit_log import audit_log
 from antiphon_kernel.providers import PermissionPolicy, TextDelta, ToolCallEvent
+from antiphon_kernel.storage import Ending
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.kernel.turns.stage import (
     MODEL,
     AskedCall,
@@ -584,7 +586,7 @@ async def test_call_of_an_asker_who_has_to_go_before_a_restart_is_not_asked_agai
         case "role":
             await kernel.members.give_role(issued.principal, AccessRole.EDITOR)
         case "invitation":
-            await kernel.invitations.revoke([number])
+            await kernel.invitations.revoke({number: Ending(CloseCode.REVOKED, "")})
         case _:
             await kernel.members.ban(issued.principal, kernel.clock.now_ms() + 3_600_000)
     await house.crash()

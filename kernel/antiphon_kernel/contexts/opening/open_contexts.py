@@ -205,7 +205,7 @@ class OpenContexts:
     def _lose(self, root: int) -> None:
         """Drop what is open of a tree, as it is on disk: it may be another kernel's."""
         for context in self._of_tree(root):
-            self._journal.refuse_waiting(context.row, context_has_moved())
+            self._journal.refuse_waiting(context.row.number, context_has_moved())
             context.stop(context_has_moved())
 
     async def hand_over(self, root: int) -> None:
