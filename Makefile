@@ -88,7 +88,7 @@ test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian
 # The last one of each minor version that is here, of the system or of pyenv.
 PYTHONS ?= $(foreach minor,12 13 14 15,$(lastword $(wildcard /usr/bin/python3.$(minor) \
 	/usr/local/bin/python3.$(minor) $(HOME)/.pyenv/versions/3.$(minor).*/bin/python)))
-PART := tests/kernel/client tests/kernel/storage tests/kernel/daemon tests/app/cli tests/app/widgets tests/e2e/test_call.py
+PART := tests/kernel/types tests/app/cli tests/e2e/test_call.py
 
 test-pythons: $(READY) ## a part of the tests with newer Pythons that are here (PYTHONS="/path/to/python3.14 ...")
 	@for python in $(PYTHONS); do \

@@ -37,7 +37,7 @@ STAYS: Final = (
     "project/.antiphon",
     "tmp",
 )
-"""What may be left in a home; docs/installing.md says so."""
+"""Places in a home where something may be left; docs/installing.md says so."""
 
 NOT_PASSED: Final = ("ANTIPHON_", "PIPX_", "PYTHON", "TMUX", "UV_TOOL", "VIRTUAL_ENV", "XDG_")
 """Beginnings of variables that say something of the person who runs this."""

@@ -1,4 +1,4 @@
-"""What released versions have written is opened by this one; nobody changes it."""
+"""Files of released versions, which this one opens and nobody changes."""
 
 from __future__ import annotations
 

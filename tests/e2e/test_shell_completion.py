@@ -30,7 +30,7 @@ TYPED = {
     "antiphon call kernel.inv": "antiphon call kernel.invite",
     "antiphon drift mer": "antiphon drift merge",
 }
-"""What is typed before Tab, and what stands there then."""
+"""Text that is typed before Tab, and the line then."""
 
 HEAVY = ("pydantic", "asyncio", "textual", "rich", "websockets")
 """Modules that are imported by what a command does, not by its name."""

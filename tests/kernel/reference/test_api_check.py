@@ -1,4 +1,4 @@
-"""Which changes of tools callers notice, and that this version has none that it may not have."""
+"""Changes of tools that callers notice; this version has none that it may not have."""
 
 from __future__ import annotations
 
