@@ -26,7 +26,7 @@ from antiphon.hosts.host_address import HostKind
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.tools import OFFERS
-from antiphon_kernel.server.peers import PeerAddress
+from antiphon_kernel.server.peers import PEER_HEADER, PeerAddress
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
@@ -244,6 +244,10 @@ async def strangers(served: ServedKernel) -> dict[str, Visitor]:
         await served.call("session.end", session=actor.session)
         ended.role = None
     found["no token"] = Visitor(served, None)
+    deep = {PEER_HEADER: "[" * 4_000}
+    found["a claim to be another kernel"] = Visitor(
+        served, None, showing(served.doors.token) | deep
+    )
     return found
 
 
