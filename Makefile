@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local-model
 PROGRAMS := $(VENV)/programs
 PYTEST := $(BIN)/python -m pytest
+# A test that hangs fails, with the stacks of its threads. Long random runs are not limited.
+LIMITED := $(PYTEST) -q --timeout 300
 SPEED ?= 1
 STAGE := /tmp/antiphon-demo
 CASES ?= 10000
@@ -66,16 +68,16 @@ join: $(READY) ## a second terminal: join the newest kernel of this folder
 	@$(BIN)/antiphon join
 
 test: $(READY) ## every test
-	@$(PYTEST) -q -n auto
+	@$(LIMITED) -n auto
 
 test-kernel test-app test-e2e: test-%: $(READY)
-	@$(PYTEST) -q -n auto tests/$*
+	@$(LIMITED) -n auto tests/$*
 
 test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
-	@$(PYTEST) -q -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
+	@$(LIMITED) -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
 test-failed: $(READY) ## the tests that failed last, one after the other
-	@$(PYTEST) -q --last-failed --last-failed-no-failures none $(ARGS)
+	@$(LIMITED) --last-failed --last-failed-no-failures none $(ARGS)
 
 invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CASES=n for another number)
 	@ANTIPHON_CASES=$(CASES) $(PYTEST) -q -n auto tests/kernel/invariants

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import os
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import settings
@@ -75,6 +79,23 @@ def pytest_collection_finish() -> None:
     """Collect garbage from now on: nothing that was imported is any."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer() -> Generator[None, object, object]:
+    """Print what each task waits for when a test's time is over: its stack is the event loop's."""
+    is_set = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    assert callable(fail)
+
+    def print_tasks(number: int, frame: FrameType | None) -> None:
+        with suppress(RuntimeError):  # no loop runs
+            for task in asyncio.all_tasks():
+                task.print_stack(file=sys.stderr)
+        fail(number, frame)
+
+    signal.signal(signal.SIGALRM, print_tasks)
+    return is_set
 
 
 @pytest.fixture(autouse=True)
