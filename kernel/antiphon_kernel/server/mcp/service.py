@@ -40,7 +40,7 @@ _SCHEME: Final = "antiphon://"
 _TEXT: Final = "text/markdown"
 
 _OPENING_BYTES: Final = 64 * 2**10
-"""What a program says of itself is kept for as long as its session."""
+"""A program's account of itself, which is kept for as long as its session."""
 
 _PAUSE_SECONDS: Final = 0.2
 """A block that is being written is told of no more often than this."""
