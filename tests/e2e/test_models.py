@@ -218,8 +218,10 @@ async def test_key_is_sent_to_its_provider_and_is_nowhere_else(machine: Machine)
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only where /proc is")
 def test_kernel_process_shows_no_key(machine: Machine) -> None:
     machine.forks = False
-    machine.succeed("models", env={"ANTHROPIC_API_KEY": KEY, "GOOGLE_API_KEY": FILE_KEY})
+    keys = {"ANTHROPIC_API_KEY": KEY, "GOOGLE_API_KEY": FILE_KEY}
+    machine.succeed("models", env={**keys, "ANTIPHON_TOKEN": "a-token-of-another-kernel"})
     (kernel,) = running_kernels()
     environment = Path(f"/proc/{kernel.pid}/environ").read_bytes()
     assert os.fsencode(str(machine.home)) in environment
     assert KEY.encode() not in environment and FILE_KEY.encode() not in environment
+    assert b"a-token-of-another-kernel" not in environment

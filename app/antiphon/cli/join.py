@@ -33,10 +33,7 @@ import click
 
 from antiphon.cli.errors import CommandError
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.types.constants import ExitCode
-
-TOKEN_VARIABLE: Final = "ANTIPHON_TOKEN"
-"""In the environment: the token, where the address has none."""
+from antiphon_kernel.types.constants import TOKEN_VARIABLE, ExitCode
 
 FROM_INPUT: Final = "-"
 """Instead of an address: read it from standard input."""

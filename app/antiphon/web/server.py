@@ -32,6 +32,9 @@ from antiphon.time_format import format_relative
 JOIN_SECONDS: Final = 10.0
 """How long a page that has connected may take to show its invitation."""
 
+STRANGERS: Final = 64
+"""Connections that have shown none; of more, the oldest is dropped."""
+
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
     " style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none';"
@@ -126,6 +129,7 @@ class _WebServer:
 
     def __init__(self, context: SessionContext, url: str | None) -> None:
         self._context = context
+        self.strangers: dict[ServerConnection, None] = {}
         self._names = ("localhost", socket.gethostname().lower(), urlsplit(url or "").hostname)
         self._files = {
             path: (kind, gzip.compress(file.read_bytes())) for path, (kind, file) in _FILES.items()
@@ -171,6 +175,7 @@ class _WebServer:
             match _parsed(await asyncio.wait_for(connection.recv(), JOIN_SECONDS)):
                 case ["join", str(token), str(secret)] if 16 <= len(secret) <= 200:
                     shown = {"invitation": token[:200], "client": secret}
+                    self.strangers.pop(connection, None)
                     await WebSession(self._context, connection, shown).serve()
 
 
@@ -184,11 +189,28 @@ def _parsed(text: str | bytes) -> Any:
 async def listen(context: SessionContext, options: HostOptions) -> HostListener:
     """Listen for pages; raise OSError if the port is taken, or there is no such interface."""
     host = _WebServer(context, options.url)
+
+    class PageConnection(ServerConnection):
+        """A connection from its first moment on, when nothing has come yet."""
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            host.strangers[self] = None
+            if len(host.strangers) > STRANGERS:
+                oldest = next(iter(host.strangers))
+                del host.strangers[oldest]
+                oldest.transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            host.strangers.pop(self, None)
+            super().connection_lost(exc)
+
     server = await serve(
         host.serve,
         options.bind,
         options.port,
         process_request=host.answer,
+        create_connection=PageConnection,
         max_queue=1,
         compression=None,
         ping_interval=15,

@@ -335,7 +335,9 @@ def load_config(
     data = _read(users, found, is_own=True)
     if data is not None:
         _FileReader(users, None, variables, found).read(data)
-    if projects != users:
+    if projects.parent.is_symlink():  # which is not trusted with what it leads to
+        found.problems.append(ConfigProblem(str(projects), "not read: its folder is a link."))
+    elif projects != users:
         data = _read(projects, found, is_own=False)
         if data is not None:
             trust = None if is_trusted(projects, data) else _advice(projects.parent)

@@ -47,7 +47,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.tools.drift import resume_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
-from antiphon_kernel.types.constants import LOG_FILE, STORE_VARIABLE
+from antiphon_kernel.types.constants import LOG_FILE, STORE_VARIABLE, TOKEN_VARIABLE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import as_name
 
@@ -182,7 +182,7 @@ def _check_store(settings: DaemonSettings) -> None:
 
 
 def _load_models(settings: DaemonSettings) -> Models:
-    """Return the models of a kernel, and take keys out of this process' environment.
+    """Return the models of a kernel, and take secrets out of this process' environment.
 
     A kernel that plays recordings has no others: it needs no key and asks no server.
 
@@ -192,7 +192,7 @@ def _load_models(settings: DaemonSettings) -> Models:
     config, variables = load_config(
         user_config_path("antiphon"), settings.project, os.environ, is_trusted_file
     )
-    hide_variables((*variables, STORE_VARIABLE))
+    hide_variables((*variables, STORE_VARIABLE, TOKEN_VARIABLE))
     if settings.local:
         local = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
         return Models(config=local, auto_play=True, opening=LOCAL_OPENING)

@@ -33,7 +33,7 @@ from antiphon_kernel.server.connections import (
     Connections,
 )
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.peers import PeerStatement
+from antiphon_kernel.server.peers import PEER_HEADER, PeerStatement
 from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -122,9 +122,10 @@ class Authenticator:
         """
         query = QueryParams(scope["query_string"])
         via = scope[VIA]
-        stated = PeerStatement.read(Headers(scope=scope)) if via != UNIX else None
-        if stated is not None:
-            self.check_peer(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        if via != UNIX and PEER_HEADER in headers:
+            self.check_peer(headers)  # nobody else has the header read
+            stated = PeerStatement.read(headers)
             scope[CONNECTION].is_peer = True
             async with self._serving(scope, await self._opened_for(stated)) as actor:
                 yield AuthenticatedSession(actor, query, is_guest=False, is_peer=True)

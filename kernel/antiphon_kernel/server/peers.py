@@ -58,13 +58,10 @@ class PeerStatement:
         return json.dumps([getattr(self, name) for name in self.__slots__])
 
     @classmethod
-    def read(cls, headers: Mapping[str, str]) -> PeerStatement | None:
-        """Return what a request states; None if it comes from a client."""
-        stated = headers.get(PEER_HEADER)
-        if stated is None:
-            return None
+    def read(cls, headers: Mapping[str, str]) -> PeerStatement:
+        """Return what a request of another kernel states."""
         try:
-            username, kind, *rest = json.loads(stated)
+            username, kind, *rest = json.loads(headers[PEER_HEADER])
             return cls(username, PrincipalKind(kind), *rest)
         except (ValueError, TypeError) as error:
             raise AuthenticationError(

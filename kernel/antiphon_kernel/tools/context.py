@@ -467,15 +467,21 @@ async def export(call: Call, params: ContextExportParams) -> ContextExportResult
     return ContextExportResult(label=context.label, version=version, text="".join(pieces))
 
 
-async def exported(
+def exported(
     call: Call, context: Context, params: ContextExportParams
 ) -> AsyncGenerator[str, None]:
-    """Yield an export piece by piece, for as long as the caller may read.
+    """Return an export, piece by piece, for as long as the caller may read.
 
     Raises:
-        AntiphonError: permission_denied, storage_failed.
+        AntiphonError: invalid_params; permission_denied, storage_failed from its pieces.
     """
     context.appends.flush_all()
+    if params.redact and params.format is not ExportFormat.REPLAY:
+        raise invalid_params(
+            f"Nothing is redacted in the format {params.format}: leave redact out, or export a"
+            " replay.",
+            field="redact",
+        )
     if params.format is ExportFormat.REPLAY:
         lines = replay_lines(call.kernel, context, params.redact)
     elif params.format is ExportFormat.MESSAGES:
@@ -483,6 +489,10 @@ async def exported(
     else:
         export_text = export_lines if params.format is ExportFormat.JSONL else export_markdown
         lines = export_text(call.kernel, context)
+    return _checked(call, lines)
+
+
+async def _checked(call: Call, lines: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
     async with aclosing(lines) as pieces:
         async for piece in pieces:
             call.check()

@@ -64,5 +64,8 @@ class ExitCode(IntEnum):
     """A model's turn was interrupted, as by Ctrl+C."""
 
 
+TOKEN_VARIABLE: Final = "ANTIPHON_TOKEN"
+"""In the environment: the token of a kernel to join, where the address has none."""
+
 STORE_VARIABLE: Final = "ANTIPHON_STORE"
 """In the environment: the URL of the database that a kernel shares with others."""

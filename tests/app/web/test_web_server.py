@@ -24,7 +24,7 @@ from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.invited import invite, who
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytest.importorskip("textual_serve", reason="textual-serve is not installed: pip install .[web]")
 
@@ -322,6 +322,28 @@ async def test_page_that_reads_nothing_fills_no_memory(
     assert len([one for one in heard if isinstance(one, str)]) <= 1
     socket.transport.abort()
     await until(lambda: process.ended, "the end of the process")
+
+
+async def test_connections_that_show_nothing_lock_nobody_out(
+    guests: WebGuests, served: ServedKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.web.server.STRANGERS", 5)
+    token = (await invite(served))["token"]
+
+    async def flood() -> list[asyncio.StreamReader]:
+        opened = [await asyncio.open_connection("127.0.0.1", guests.port) for _ in range(9)]
+        return [reader for reader, _ in opened]
+
+    before = await flood()
+    page, process = await guests.opened(token)
+    silent = await connect(f"ws://127.0.0.1:{guests.port}/session")
+    after = await flood()
+    await asyncio.wait_for(silent.wait_closed(), PATIENCE)
+    for reader in (*before, *after[:4]):  # at once, not when its time is over
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+    await page.send(json.dumps(["stdin", "on"]))
+    await until(lambda: process.typed == b"on", "the page that was let in goes on")
 
 
 async def test_connection_that_shows_nothing_is_closed(

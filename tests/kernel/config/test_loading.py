@@ -296,6 +296,16 @@ def test_projects_file_that_is_a_link_or_a_pipe_is_not_read(
     assert problems(files.read(variables={})) == [(None, "not read: it is no ordinary file.")]
 
 
+def test_projects_file_in_a_folder_that_is_a_link_is_not_read(
+    files: ConfigFiles, tmp_path: Path
+) -> None:
+    folder = files.project.parent
+    folder.rename(tmp_path / "of another project")
+    folder.symlink_to(tmp_path / "of another project")
+    config = files.read(project=GOOD, variables={}, trusted=True)
+    assert (config.models, problems(config)) == ((), [(None, "not read: its folder is a link.")])
+
+
 # Keys
 
 

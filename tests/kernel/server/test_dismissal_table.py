@@ -34,7 +34,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.frames import PermissionDenied, SyncStep2, SyncUpdate, encode_frame
-from tests.errors import raises
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.invited import (
     KICKED,
@@ -44,10 +43,8 @@ from tests.kernel.server.invited import (
     UNAUTHORISED,
     as_invited,
     call_socket,
-    calls_of,
     closing,
     invite,
-    post,
     refusal,
     sync_as,
     who,
@@ -553,30 +550,6 @@ async def test_expiry_ends_a_session_at_its_time(
         code, reason = await client.closed()
         assert code == UNAUTHORISED and "expired" in (reason or "")
         assert not here.served.kernel.sessions.of(here.guest.id)
-
-
-async def test_viewer_reads_and_does_not_write_through_any_door(served: ServedKernel) -> None:
-    block = await served.block("text")
-    token = (await invite(served, "viewer"))["token"]
-    edit = {"block_id": block, "operations": [{"type": "delete", "start_line": 0, "end_line": 1}]}
-    async with calls_of(served, token) as calls:
-        assert (await calls.call("block.read", {"block_id": block}))["content"] == "text"
-        with raises(ErrorCode.PERMISSION_DENIED):
-            await calls.call("block.edit", edit)
-    read = await post(served, token, "block.read", {"block_id": block})
-    assert read[0] == 200
-    status, answer = await post(served, token, "block.edit", edit)
-    assert (status, answer["error"]["code"]) == (403, "permission_denied")
-    reader = await sync_as(served, token)
-    own_copy = Document(client_id=4242)
-    own_copy.apply_update((await reader.join()).update)
-    before = own_copy.state_vector()
-    own_copy.splice(block, 0, 0, "never ")
-    await reader.send(SyncUpdate(own_copy.update_since(before)))
-    denied = await reader.next(PermissionDenied)
-    assert denied.reason.startswith("permission_denied") and "viewer" in denied.reason
-    assert (await reader.closed())[0] == REFUSED
-    assert (await served.context()).document.text(block) == "text"
 
 
 @pytest.mark.parametrize(

@@ -393,6 +393,7 @@ COPIES: Final = (
     Row("context.export", {"context": "notes"}),
     Row("context.export", {"context": "notes", "format": "markdown"}, by="vic"),
     Row("context.export", {"format": "replay", "redact": ["("]}, Code.INVALID_REGEX),
+    Row("context.export", {"format": "markdown", "redact": ["x"]}, Code.INVALID_PARAMS),
     Row("context.import", {"label": "again", "text": EXPORTED}),
     Row("context.import", {"label": "again", "text": EXPORTED}, Code.INVALID_PARAMS),
     Row("context.import", {"text": "# Notes"}, Code.INVALID_PARAMS),

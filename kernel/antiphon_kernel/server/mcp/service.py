@@ -17,8 +17,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER, StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
@@ -35,6 +38,9 @@ _Page = types.PaginatedRequestParams | None
 
 _SCHEME: Final = "antiphon://"
 _TEXT: Final = "text/markdown"
+
+_OPENING_BYTES: Final = 64 * 2**10
+"""A program's account of itself, which is kept for as long as its session."""
 
 _PAUSE_SECONDS: Final = 0.2
 """A block that is being written is told of no more often than this."""
@@ -58,7 +64,7 @@ def user_of(visit: AuthenticatedSession) -> AuthenticatedUser:
 
 
 class SessionManager(StreamableHTTPSessionManager):
-    """The sessions of all clients, so many of each guest."""
+    """The sessions of all clients, so many of each guest; guests leave as many for the others."""
 
     def __init__(self, server: Server[Any], clients: McpClients, limits: ServerLimits) -> None:
         super().__init__(
@@ -66,13 +72,22 @@ class SessionManager(StreamableHTTPSessionManager):
         )
         self._clients = clients
         self._each = limits.connections_each
+        self._of_guests = limits.connections - self._each
+
+    async def _handle_stateful_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handle: ASGIApp = super()._handle_stateful_request
+        if MCP_SESSION_ID_HEADER not in Headers(scope=scope):
+            handle = RequestBodyLimitMiddleware(handle, _OPENING_BYTES)
+        await handle(scope, receive, send)
 
     def _admit_session(
         self, requestor: AuthorizationContext | None
     ) -> StreamableHTTPServerTransport | None:
-        is_guest = requestor is not None and requestor["subject"] is not None
-        held = sum(one == requestor for one in self._session_owners.values()) if is_guest else 0
-        return super()._admit_session(requestor) if held < self._each else None
+        if requestor is not None and requestor["subject"] is not None:
+            guests = [one for one in self._session_owners.values() if one["subject"] is not None]
+            if guests.count(requestor) >= self._each or len(guests) >= self._of_guests:
+                return None
+        return super()._admit_session(requestor)
 
     async def _discard_session(
         self, session_id: str, transport: StreamableHTTPServerTransport

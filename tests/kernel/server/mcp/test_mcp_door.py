@@ -21,7 +21,7 @@ from tests.kernel.server.invited import Answered, answered, invite
 from tests.kernel.server.mcp.clients import ERAS, LEGACY, MODERN, connected, done, failed
 from tests.waiting import until
 
-INITIALIZE = {
+INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -110,7 +110,7 @@ async def test_pages_and_other_names_of_this_machine_are_refused(served: ServedK
 async def test_malformed_requests_are_refused_and_the_kernel_goes_on(served: ServedKernel) -> None:
     token = served.doors.token
     assert (await sent(served, b"{" * 1_000, token=token)).status == 400
-    assert (await sent(served, b"[" * 100_000, token=token)).status == 400
+    assert (await sent(served, b"[" * 60_000, token=token)).status == 400
     assert (await sent(served, [], token=token)).status == 400
     assert (await sent(served, {"jsonrpc": "2.0", "id": 1}, token=token)).status == 400
     deep = b'{"jsonrpc":"2.0","id":1,"method":"x","params":' + b'{"a":' * 5_000 + b"1"
@@ -193,6 +193,21 @@ async def test_guest_who_floods_is_slowed_down_and_leaves_room_for_others(
         for _ in range(25):
             await done(client, "list_contexts")
     assert loop.time() - before > 0.4
+
+
+async def test_guests_together_leave_room_and_keep_little_with_their_sessions(
+    strict: ServedKernel,
+) -> None:
+    token = (await invite(strict, "viewer"))["token"]
+    statuses = []
+    for number in range(6):
+        secret = {"Antiphon-Client": f"a secret of browser {number}"}
+        opened = await sent(strict, INITIALIZE, token=token, **secret)
+        statuses.append(opened.status)
+    assert statuses == [200, 200, 200, 503, 503, 503]
+    large = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": {"x": "y" * 70_000}}}
+    for status, message in ((413, large), (200, INITIALIZE)):
+        assert (await sent(strict, message, token=strict.doors.token)).status == status
 
 
 async def present(served: ServedKernel) -> list[PresenceState]:
