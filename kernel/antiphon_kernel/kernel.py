@@ -197,7 +197,7 @@ class Kernel:
 
     def _join(self, cluster: Cluster) -> None:
         ownership, news = cluster.ownership, cluster.news
-        ownership.read_again = self._read_again
+        self.open_contexts.read_again = self._read_again
         guard, members = self.contexts.guard, self.members
         self.journal.fence = CommitFence(ownership, self.contexts.root, guard, members)
         self.members.auth.changed.listen(partial(news.announce, NewsKind.MEMBERS))

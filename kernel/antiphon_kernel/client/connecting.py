@@ -17,6 +17,16 @@ OPEN_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 1.0
 
 
+class _Socket(ClientConnection):
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close the connection; one over which nothing can be said is dropped."""
+        timer = self.loop.call_later(2 * CLOSE_SECONDS, self.transport.abort)
+        try:
+            await super().close(code, reason)
+        finally:
+            timer.cancel()
+
+
 class CallNotMade(AntiphonError):
     """The kernel cannot be reached, or has ended before it began with the call."""
 
@@ -51,6 +61,7 @@ async def open_socket(
     try:
         return await connect(
             base + target,
+            create_connection=_Socket,
             compression=None,
             max_size=None,
             **way,
