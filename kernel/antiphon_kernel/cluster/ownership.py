@@ -54,7 +54,7 @@ _TAKE: Final = (
 )
 _OWNER: Final = (
     "SELECT address FROM owners o JOIN kernels k ON k.number = o.kernel"
-    " WHERE context = ? AND lease_until > clock_timestamp()"
+    " WHERE context = ? AND lease_until > clock_timestamp() AND number <> ?"
 )
 _RELEASE: Final = (
     "UPDATE owners o SET kernel = NULL"
@@ -199,21 +199,24 @@ class Ownership:
         """
         loop, pause = asyncio.get_running_loop(), 0.0
         ends = loop.time() + PATIENCE_SECONDS
-        while not self.owns(root) and not await self._take(root):
+        while not self.owns(root):
+            # Most often another kernel has it: taking first would hold up the commits there.
+            rows = await self._database.select(_OWNER, (root, self.kernel))
+            if not rows and await self._take(root):
+                return
             if loop.time() >= ends:
                 raise AntiphonError(
                     ErrorCode.STORAGE_FAILED,
                     "The context could not be taken: this kernel has no lease in its database, or"
                     " others take turns with it. Try again.",
                 )
-            await asyncio.sleep(pause)
-            pause = _PAUSE_SECONDS
-            rows = await self._database.select(_OWNER, (root,))
-            if rows:  # else it has been given up since
+            if rows:
                 address = str(rows[0][0])
                 if is_forwarding() or self.ask_owner is None or not address:
                     raise NotOwnerError("Another kernel has the context.", address or None)
                 await self.ask_owner(address, root)
+            await asyncio.sleep(pause)
+            pause = _PAUSE_SECONDS
 
     async def _take(self, root: int) -> bool:
         kernel = self.kernel
