@@ -83,10 +83,9 @@ class Ownership:
 
         One that does not answer may have died: its lease runs out then.
         """
-        self.inherited = Signal[int]()
-        """The root of each tree that this kernel has taken from one that has died."""
-        self.unread = set[int]()
-        """Trees that were taken, and of which others may have changed what is not read yet."""
+        self.unread = dict[int, bool]()
+        """Trees that were taken, and of which others may have changed what is not read yet; whether
+        each is of a kernel that has died."""
         self.kernel = 0
         """The number of this kernel, another one after each lease that has run out."""
         self._database = database
@@ -224,9 +223,7 @@ class Ownership:
         if not rows or kernel != self.kernel or not self.is_live:
             return False
         self._epochs[root] = int(rows[0][0])
-        self.unread.add(root)
-        if rows[0][1]:
-            self.inherited.notify(root)
+        self.unread[root] = bool(rows[0][1])
         return True
 
     def know_new(self, root: int) -> None:

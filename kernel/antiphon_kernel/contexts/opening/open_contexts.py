@@ -64,6 +64,8 @@ class OpenContexts:
         self.closed = Signal[Context]()
         """Each context that is closed because nobody uses it, or another kernel has it."""
         self.submissions = Signal[Submission]()
+        self.inherited = Signal[int]()
+        """The root of each tree of forks that was taken from a kernel that has died."""
         self._journal = directory.journal
         self._directory = directory
         self._quarantine = quarantine
@@ -156,7 +158,8 @@ class OpenContexts:
         assert self._ownership is not None
         if root in self._ownership.unread:
             await self.read_again()
-            self._ownership.unread.discard(root)
+            if self._ownership.unread.pop(root, False):
+                self.inherited.notify(root)
 
     async def _read_stored(
         self, row: ContextRow, *, is_partial: bool
