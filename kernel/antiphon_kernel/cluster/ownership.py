@@ -24,7 +24,7 @@ _RENEWALS: Final = 5
 """How often a lease is renewed in the time that it lasts."""
 
 PATIENCE_SECONDS: Final = 10.0
-"""How long a tree may be at a kernel that does not answer: if that has died, its lease ends before."""
+"""How long a tree may be at a kernel that does not answer: the lease of a dead one ends before."""
 
 _PAUSE_SECONDS: Final = 0.1
 

@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.connecting import CallNotMade, open_socket
@@ -37,9 +36,6 @@ _LOOK_SECONDS: Final = 1.0
 """Pause between two looks whether the kernels live that something waits for."""
 
 _HAND_OVER_SECONDS: Final = 10.0
-_ABOUT_CLIENT: Final = ("as", "kind", "token", "once")
-"""Parameters of an address that say who comes, which is stated in a header instead."""
-
 _NO_ANSWER: Final = "The kernel at {}, which has the context, does not answer: try again soon."
 
 Here = TypeVar("Here")
@@ -120,17 +116,6 @@ class Forwarder:
                             cut()
         finally:
             self._watching = None
-
-    async def connect(
-        self, context: str, query: Mapping[str, str], owner: PeerAddress
-    ) -> ClientConnection:
-        """Connect to a context of another kernel.
-
-        Raises:
-            CallNotMade: if nothing answers.
-        """
-        kept = {name: value for name, value in query.items() if name not in _ABOUT_CLIENT}
-        return await open_socket(owner, ("sync", context), as_name=None, **kept)
 
     async def ask_owner(self, address: str, root: int) -> None:
         """Ask the kernel at an address to hand a tree of forks over.

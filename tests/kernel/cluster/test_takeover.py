@@ -91,7 +91,7 @@ async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(
     late = asyncio.create_task(
         former.call("block.splice", block_id=block, offset=0, insert="late ")
     )
-    await until(lambda: other.kernel.open_contexts.ids())
+    await until(other.kernel.open_contexts.ids)
     await until(lambda: not former.ownership.is_live)
     former.link.go_on()
 

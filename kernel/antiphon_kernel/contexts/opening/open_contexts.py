@@ -237,9 +237,10 @@ class OpenContexts:
         """
         ownership = self._ownership
         assert ownership is not None
+        # Not within the lock: whoever takes the tree may ask this kernel, known by a former number.
+        if not ownership.owns(root):
+            return
         async with self._trees.setdefault(root, asyncio.Lock()):
-            if not ownership.owns(root):
-                return
             self._refuse_written(root)
             for context in self._of_tree(root):
                 await self._store_all(context, is_wanted=True)
