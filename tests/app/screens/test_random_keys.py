@@ -40,7 +40,7 @@ from antiphon_kernel.types.errors import AntiphonError
 from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.app.screens.key_effects import noticed, own_keys
 from tests.kernel.served import CuttableProxy
-from tests.waiting import screen_updated, until
+from tests.waiting import PATIENCE, screen_updated, until
 
 KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "120"))
 
@@ -434,7 +434,10 @@ class Stream:
 async def settled(there: Opened) -> None:
     """Let an app do all that its input makes it do, but not what it asks the kernel for."""
     await screen_updated()
-    await there.app._keys.handled()  # noqa: SLF001
+    if (error := there.app._exception) is not None:  # noqa: SLF001
+        raise error
+    async with asyncio.timeout(PATIENCE):
+        await there.app._keys.handled()  # noqa: SLF001
 
 
 async def effect_or_hint(player: Player) -> None:

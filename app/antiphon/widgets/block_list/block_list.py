@@ -511,12 +511,15 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self._moved()
             return
         self.clicked = place
-        if event.chain == 1 and place.line >= 0:
-            if self.shown.rendering(place.block).line(place.line).is_fold:
+        rendering = self.shown.rendering(place.block)
+        # The cell may have become shorter since it was drawn.
+        is_line = 0 <= place.line < rendering.line_count
+        if event.chain == 1:
+            if is_line and rendering.line(place.line).is_fold:
                 self.toggle_fold()
         elif event.chain == 2:
             offset = None
-            if place.line >= 0:
+            if is_line:
                 column = event.x - self.looks.gutters.columns.gutter
-                offset = self.shown.rendering(place.block).offset_at(place.line, column)
+                offset = rendering.offset_at(place.line, column)
             self.post_message(self.EditRequested(place.block, offset))

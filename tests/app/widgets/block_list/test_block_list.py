@@ -203,6 +203,19 @@ async def test_click_on_the_line_of_a_fold_opens_and_closes_it(
             assert any(f"{other} thinking" in line for line in app.screen_text())
 
 
+async def test_click_on_a_line_that_has_gone_since_it_was_drawn_focuses_the_cell(
+    sample: Sample,
+) -> None:
+    block = sample.add("one\n\ntwo\n\nthree", author=BEN)
+    async with on_screen(sample) as (app, pilot):
+        await pilot.pause()
+        row = app.row_with("three")
+        sample.peer.splice(block, 3, len("\n\ntwo\n\nthree"), "")
+        app.cells.on_click(events.Click(app.cells, 10, row, 0, 0, 1, False, False, False))
+        await pilot.pause()
+        assert app.cells.focused_cell == block
+
+
 async def test_click_focuses_a_cell_and_the_wheel_scrolls(sample: Sample) -> None:
     sample.add_turns(8)
     async with on_screen(sample) as (app, pilot):
