@@ -197,7 +197,7 @@ class Kernel:
 
     def _join(self, cluster: Cluster) -> None:
         ownership, news = cluster.ownership, cluster.news
-        ownership.read_again = self._read_again
+        self.open_contexts.read_again = self._read_again
         guard, members = self.contexts.guard, self.members
         self.journal.fence = CommitFence(ownership, self.contexts.root, guard, members)
         self.members.auth.changed.listen(partial(news.announce, NewsKind.MEMBERS))
@@ -228,7 +228,7 @@ class Kernel:
         self.label = facts.get("label") or self.label
 
     async def _read_again(self) -> None:
-        """Read what other kernels may have changed.
+        """Read what other kernels may have changed of contexts, files and drifts.
 
         Who asks while it is being read waits for one reading more, which serves all of them.
         """
@@ -236,8 +236,8 @@ class Kernel:
         async with self._reading_again:
             if due is self._reading_due:
                 self._reading_due = object()
-                # Whoever takes a context waits for this: as many readings as can go at a time.
-                await asyncio.gather(self._read_access(), self.contexts.load())
+                # Whoever takes a context waits for this: members are read apart from it.
+                await self.contexts.load()
                 await asyncio.gather(
                     self.drifts.load(self.contexts.has_number), self.files.read_rows()
                 )

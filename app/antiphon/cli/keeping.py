@@ -87,11 +87,8 @@ def _read_conversations(file: Path) -> dict[str, Any]:
         raise click.ClickException(f"{file} cannot be read: {error}.") from error
 
 
-_PASSED_ON: Final[dict[str, Any]] = {
-    "add_help_option": False,
-    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True},
-}
-"""Of a command whose arguments the kernel's program reads, which has more to say of it."""
+_PASSED_ON: Final = {"ignore_unknown_options": True, "allow_extra_args": True}
+"""Settings of a command whose arguments the kernel's program reads, which has more to say of it."""
 
 _arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 
@@ -99,7 +96,7 @@ _arguments = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def _of_kernel(name: str, help_: str) -> click.Command:
     """Return a command that the kernel's program carries out."""
 
-    @click.command(name, help=help_, **_PASSED_ON)
+    @click.command(name, help=help_, add_help_option=False, context_settings=_PASSED_ON)
     @DATA
     @_arguments
     def command(data: Path | None, arguments: tuple[str, ...]) -> None:
@@ -108,7 +105,7 @@ def _of_kernel(name: str, help_: str) -> click.Command:
     return command
 
 
-@click.command(**_PASSED_ON)
+@click.command(add_help_option=False, context_settings=_PASSED_ON)
 @click.option(
     "--env", "of_machine", is_flag=True, help="Say what of this machine antiphon uses instead."
 )

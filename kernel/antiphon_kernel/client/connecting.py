@@ -13,8 +13,17 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
-OPEN_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 1.0
+
+
+class _Socket(ClientConnection):
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close the connection; one over which nothing can be said is dropped."""
+        timer = self.loop.call_later(2 * CLOSE_SECONDS, self.transport.abort)
+        try:
+            await super().close(code, reason)
+        finally:
+            timer.cancel()
 
 
 class CallNotMade(AntiphonError):
@@ -45,16 +54,17 @@ async def open_socket(
     scheme = "wss" if parts.scheme == "https" else "ws"
     base = f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
     way: dict[str, Any] = {"additional_headers": address.headers}
-    kept: dict[str, Any] = {"open_timeout": OPEN_SECONDS, "close_timeout": CLOSE_SECONDS}
     if socket is not None:
         base, way = "ws://localhost", {"unix": True, "path": str(socket)}
     try:
         return await connect(
             base + target,
+            create_connection=_Socket,
             compression=None,
             max_size=None,
+            close_timeout=CLOSE_SECONDS,
             **way,
-            **(kept | address.options),
+            **address.options,
         )
     except InvalidStatus as error:
         response = error.response

@@ -32,12 +32,14 @@ class ToolClient:
         as_name: str | None = None,
         as_kind: str | None = None,
         once: bool = False,
+        comes_again: bool = True,
     ) -> None:
         """
         Args:
             as_kind: what `as_name` is, a person if None.
             once: whether the connection is for a single call: a block that this leaves open is not
                 interrupted at once, so that the next command can write in it.
+            comes_again: whether a call with which a kernel that ends has not begun is made again.
         """
         self._locate = locate
         self._query = {"once": "1"} if once else {}
@@ -49,6 +51,7 @@ class ToolClient:
         before more is read."""
         self._following: dict[str, ClientConnection] = {}
         self._as_name = as_name
+        self._comes_again = comes_again
         self._socket: ClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
@@ -96,6 +99,8 @@ class ToolClient:
                 result = await answer
                 break
             except CallNotMade:
+                if not self._comes_again:
+                    raise
                 await asyncio.sleep(_PAUSE_SECONDS)  # another kernel may be there, or this one yet
                 continue
             finally:
@@ -115,12 +120,10 @@ class ToolClient:
 
     async def close(self) -> None:
         """Let go of the connection; calls that wait for an answer fail with `no_kernel`."""
-        socket, reader = self._socket, self._reader
-        self._socket = self._reader = None
-        if socket is not None:
-            await socket.close()
-        if reader is not None:
-            await reader
+        if self._socket is not None:
+            await self._socket.close()
+        if self._reader is not None:
+            await self._reader
 
     async def _read(self, socket: ClientConnection) -> None:
         try:

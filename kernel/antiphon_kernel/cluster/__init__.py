@@ -2,7 +2,7 @@
 
 from antiphon_kernel.cluster.cluster import Cluster
 from antiphon_kernel.cluster.news import ClusterNews, NewsKind
-from antiphon_kernel.cluster.ownership import Ownership
+from antiphon_kernel.cluster.ownership import PATIENCE_SECONDS, Ownership
 from antiphon_kernel.cluster.routing import (
     forwarding,
     is_forwarding,

@@ -23,8 +23,10 @@ from antiphon_kernel.types.signal import Signal
 _RENEWALS: Final = 5
 """How often a lease is renewed in the time that it lasts."""
 
-_ATTEMPTS: Final = 5
-"""How often a tree is asked for whose owner gives it up meanwhile."""
+PATIENCE_SECONDS: Final = 10.0
+"""How long a tree may be at a kernel that does not answer: the lease of a dead one ends before."""
+
+_PAUSE_SECONDS: Final = 0.1
 
 _log = logging.getLogger(__name__)
 
@@ -43,15 +45,16 @@ _RENEW: Final = (
 _LIVE: Final = "SELECT number FROM kernels WHERE lease_until > clock_timestamp()"
 _ADDRESSES: Final = _LIVE.replace("number", "address", 1)
 _TAKE: Final = (
-    "INSERT INTO owners AS o (context, kernel, epoch)"
+    "WITH former AS (SELECT kernel FROM owners WHERE context = ?)"
+    " INSERT INTO owners AS o (context, kernel, epoch)"
     f" SELECT CAST(? AS bigint), number, 1 FROM ({_LIVE} AND number = ?) AS own"
     " ON CONFLICT (context) DO UPDATE SET kernel = excluded.kernel, epoch = o.epoch + 1"
     f" WHERE o.kernel IS NULL OR o.kernel = excluded.kernel OR o.kernel NOT IN ({_LIVE})"
-    " RETURNING epoch"
+    " RETURNING epoch, (SELECT kernel IS NOT NULL FROM former)"
 )
 _OWNER: Final = (
     "SELECT address FROM owners o JOIN kernels k ON k.number = o.kernel"
-    " WHERE context = ? AND lease_until > clock_timestamp()"
+    " WHERE context = ? AND lease_until > clock_timestamp() AND number <> ?"
 )
 _RELEASE: Final = (
     "UPDATE owners o SET kernel = NULL"
@@ -76,9 +79,13 @@ class Ownership:
         self.lost = Signal[int]()
         """Each root that this kernel has no more, without having given it up."""
         self.ask_owner: Callable[[str, int], Awaitable[None]] | None = None
-        """Asks the kernel at an address to hand a tree over; raises AntiphonError if it refuses."""
-        self.read_again: Callable[[], Awaitable[None]] | None = None
-        """Reads what others may have changed before a tree is had."""
+        """Asks the kernel at an address to hand a tree over; raises AntiphonError if it refuses.
+
+        One that does not answer may have died: its lease runs out then.
+        """
+        self.unread = dict[int, bool]()
+        """Trees that were taken, and of which others may have changed what is not read yet; whether
+        each is of a kernel that has died."""
         self.kernel = 0
         """The number of this kernel, another one after each lease that has run out."""
         self._database = database
@@ -189,30 +196,34 @@ class Ownership:
             NotOwnerError: if another kernel has it, or keeps it.
             AntiphonError: storage_failed.
         """
-        for _ in range(_ATTEMPTS):
-            if self.owns(root) or await self._take(root):
+        loop, pause = asyncio.get_running_loop(), 0.0
+        ends = loop.time() + PATIENCE_SECONDS
+        while not self.owns(root):
+            # Most often another kernel has it: taking first would hold up the commits there.
+            rows = await self._database.select(_OWNER, (root, self.kernel))
+            if not rows and await self._take(root):
                 return
-            rows = await self._database.select(_OWNER, (root,))
-            if not rows:
-                continue  # given up since
-            address = str(rows[0][0])
-            if is_forwarding() or self.ask_owner is None or not address:
-                raise NotOwnerError("Another kernel has the context.", address or None)
-            await self.ask_owner(address, root)
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
-            "The context could not be taken: this kernel has no lease in its database, or others"
-            " take turns with it. Try again.",
-        )
+            if loop.time() >= ends:
+                raise AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    "The context could not be taken: this kernel has no lease in its database, or"
+                    " others take turns with it. Try again.",
+                )
+            if rows:
+                address = str(rows[0][0])
+                if is_forwarding() or self.ask_owner is None or not address:
+                    raise NotOwnerError("Another kernel has the context.", address or None)
+                await self.ask_owner(address, root)
+            await asyncio.sleep(pause)
+            pause = _PAUSE_SECONDS
 
     async def _take(self, root: int) -> bool:
         kernel = self.kernel
-        rows = await self._database.select(_TAKE, (root, kernel))
-        if rows and self.read_again is not None:
-            await self.read_again()
+        rows = await self._database.select(_TAKE, (root, root, kernel))
         if not rows or kernel != self.kernel or not self.is_live:
             return False
         self._epochs[root] = int(rows[0][0])
+        self.unread[root] = bool(rows[0][1])
         return True
 
     def know_new(self, root: int) -> None:

@@ -44,7 +44,7 @@ from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.tools.drift import resume_drifts
+from antiphon_kernel.tools.drift import resume_all_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE, STORE_VARIABLE, TOKEN_VARIABLE
@@ -290,7 +290,7 @@ async def _open_kernel(
         stack.push_async_callback(server.close)
         for work, name in (
             (models.look(), "local models"),
-            (resume_drifts(kernel), "drifts that were staged"),
+            (resume_all_drifts(kernel), "drifts that were staged"),
         ):
             task = asyncio.create_task(work, name=name)
             task.add_done_callback(report_failure)

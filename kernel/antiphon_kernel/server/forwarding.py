@@ -14,32 +14,28 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.connecting import CallNotMade, open_socket
 from antiphon_kernel.client.tool_client import ToolClient, read_error
-from antiphon_kernel.cluster import Ownership, forwarding, is_forwarding, is_unchanged
+from antiphon_kernel.cluster import (
+    PATIENCE_SECONDS,
+    Ownership,
+    forwarding,
+    is_forwarding,
+    is_unchanged,
+)
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.peers import HAND_OVER_PATH, PeerAddress
 from antiphon_kernel.subscriptions import BlockEvent, ForwardedSubscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 
-PATIENCE_SECONDS: Final = 10.0
-"""How long another kernel may be unreachable: when it has died, its lease ends before that."""
-
-_PAUSE_SECONDS: Final = 0.2
+_PAUSE_SECONDS: Final = 0.05
 _LOOK_SECONDS: Final = 1.0
 """Pause between two looks whether the kernels live that something waits for."""
 
-_ASK_AGAIN_SECONDS: Final = 1.2
-"""Pause before an owner that does not answer is asked once more."""
-
 _HAND_OVER_SECONDS: Final = 10.0
-_ABOUT_CLIENT: Final = ("as", "kind", "token", "once")
-"""Parameters of an address that say who comes, which is stated in a header instead."""
-
 _NO_ANSWER: Final = "The kernel at {}, which has the context, does not answer: try again soon."
 
 Here = TypeVar("Here")
@@ -121,39 +117,22 @@ class Forwarder:
         finally:
             self._watching = None
 
-    async def connect(
-        self, context: str, query: Mapping[str, str], owner: PeerAddress
-    ) -> ClientConnection:
-        """Connect to a context of another kernel.
-
-        Raises:
-            CallNotMade: if nothing answers.
-        """
-        kept = {name: value for name, value in query.items() if name not in _ABOUT_CLIENT}
-        return await open_socket(owner, ("sync", context), as_name=None, **kept)
-
     async def ask_owner(self, address: str, root: int) -> None:
         """Ask the kernel at an address to hand a tree of forks over.
-
-        One that does not answer may have died: this returns after a pause, so that the caller looks
-        whether it still has the tree.
 
         Raises:
             AntiphonError: what it refuses with.
         """
         owner = PeerAddress.of(address, self.secret)
-        try:
+        with suppress(CallNotMade, OSError, ConnectionClosed):
             async with (
                 asyncio.timeout(_HAND_OVER_SECONDS),
                 await open_socket(owner, (*HAND_OVER_PATH, str(root)), as_name=None) as socket,
             ):
                 with self.watched(owner, socket.transport.abort):
                     answer = json.loads(await socket.recv())
-        except (CallNotMade, OSError, ConnectionClosed):
-            await asyncio.sleep(_ASK_AGAIN_SECONDS)
-            return
-        if "error" in answer:
-            raise read_error(answer["error"])
+                if "error" in answer:
+                    raise read_error(answer["error"])
 
 
 class SessionCalls:
@@ -191,7 +170,7 @@ class SessionCalls:
         async def there(owner: PeerAddress) -> dict[str, Any]:
             calls = self._calls.get(owner.http)
             if calls is None:
-                calls = self._calls[owner.http] = ToolClient(lambda: owner)
+                calls = self._calls[owner.http] = ToolClient(lambda: owner, comes_again=False)
                 calls.on_push = partial(self._pushed, calls)
                 self._watches.enter_context(self.forwarder.watched(owner, calls.cut))
             result = await calls.call(tool, params)
@@ -204,8 +183,8 @@ class SessionCalls:
     async def aclose(self) -> None:
         """Let go of the other kernels, which end what belongs to the session."""
         self._is_closed = True
-        self._watches.close()
         await asyncio.gather(*(one.close() for one in self._calls.values()))
+        self._watches.close()
 
     def _follow(self, calls: ToolClient, subscription: str) -> ForwardedSubscription:
         if subscription not in self._followed:

@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.client.connecting import CallNotMade
 from antiphon_kernel.client.transfers import export_context
+from antiphon_kernel.cluster import PATIENCE_SECONDS
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import (
     MessageError,
@@ -30,7 +31,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.connections import GUARD
-from antiphon_kernel.server.forwarding import PATIENCE_SECONDS, Forwarder, SessionCalls
+from antiphon_kernel.server.forwarding import Forwarder, SessionCalls
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.peers import PeerAddress
 from antiphon_kernel.server.sync.connection import short_reason

@@ -77,6 +77,7 @@ class Server:
         self.replicas = SyncEndpoint(kernel, self.access, self._forwarder, limits)
         self._calls = RpcEndpoint(kernel, self.access, self._forwarder, limits)
         self.mcp = McpEndpoint(kernel, self.access, self._forwarder, limits)
+        self._is_ending = False
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder: Path | None = None
 
@@ -97,7 +98,7 @@ class Server:
 
         async def health(_: Request) -> Response:
             cluster = self._kernel.cluster
-            can_write = cluster is None or cluster.ownership.is_live
+            can_write = cluster is None or (cluster.ownership.is_live and not self._is_ending)
             return JSONResponse({"kernel": self._kernel.id}, 200 if can_write else 503)
 
         hand_over = WebSocketRoute(f"/{'/'.join(HAND_OVER_PATH)}/{{root:int}}", self._hand_over)
@@ -200,6 +201,7 @@ class Server:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
         # Once the data folder has been deleted, another kernel's socket may be at the path.
         is_own = _identity(self.socket) == self._socket_id
+        self._is_ending = True
         self._kernel.start_closing()  # subscribers hear of the end, not of contexts that move
         # Other kernels reach what is still here, and ask for it, until all is handed over.
         await self._kernel.open_contexts.hand_over_all()

@@ -243,19 +243,23 @@ class Journal(JournalReader):
             CorruptContextError: if a transaction is missing or its record cannot be read.
             AntiphonError: storage_failed.
         """
-        updates = await self.updates(context, after)
         sql = (
             "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
             " ORDER BY number"
         )
-        rows = await self._database.select(sql, (context.number, omitted))
+        updates = await self.updates(context, after)  # first: the blocks of all of them are there
+        rows, undo, clients = await asyncio.gather(
+            self._database.select(sql, (context.number, omitted)),
+            self.undo(context),
+            self.clients(context),
+        )
         return StoredContext(
             context,
             after + len(updates),
             tuple(updates),
             tuple(BlockRow(*row) for row in rows),
-            await self.undo(context),
-            await self.clients(context),
+            undo,
+            clients,
             self._generations.get(context.number, 0),
         )
 

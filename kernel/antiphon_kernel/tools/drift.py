@@ -6,6 +6,7 @@ says so: once, however often it is tried.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import closing
@@ -503,15 +504,27 @@ async def _write(
         return context, write_drift(context, actor, row, origin, taken, find, time, changes)
 
 
-async def resume_drifts(kernel: Kernel) -> None:
-    """Deliver what was staged when the kernel ended."""
+async def resume_all_drifts(kernel: Kernel) -> None:
+    """Deliver what was staged when the kernel ended, and when others die for as long as it runs."""
+    roots = asyncio.Queue[int]()
+    kernel.open_contexts.inherited.listen(roots.put_nowait)
+    await resume_drifts(kernel)
+    while True:
+        await resume_drifts(kernel, await roots.get())
+
+
+async def resume_drifts(kernel: Kernel, root: int | None = None) -> None:
+    """Deliver what was staged by a kernel that has ended; from contexts of one tree, or of all."""
     for row in kernel.drifts.rows():
-        if row.state is not DriftState.STAGED:
+        if row.state is not DriftState.STAGED or root not in (
+            None,
+            kernel.contexts.root(row.source),
+        ):
             continue
         try:
             request = DriftRequest.model_validate_json(row.request)
             with forwarding():  # what another kernel has is for that one to deliver
-                await kernel.open_contexts.own(kernel.contexts.of_number(row.target))
+                await kernel.open_contexts.own(kernel.contexts.of_number(row.source))
             actor = _returned(kernel, row, request)
             try:
                 await deliver(kernel, row.id, actor)

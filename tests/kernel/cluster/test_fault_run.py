@@ -171,7 +171,8 @@ class FaultRun:
 
     async def restart_in_order(self) -> None:
         """Restart one kernel after the other, as an upgrade does."""
-        await asyncio.sleep(1)
+        await asyncio.sleep(3)  # until everybody has come, which is no interruption
+        self.ledger.slowest = 0.0
         for one in self.cluster.kernels:
             await self._end(one)
             await asyncio.sleep(1)
@@ -183,7 +184,7 @@ class FaultRun:
             self._restart_database, self._end,
         ]  # fmt: skip
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        while time.monotonic() < end and not self.is_over:
             harm = self.choose.choice(harms)
             self.ledger.faults[harm.__name__.strip("_")] += 1
             await harm(self.choose.choice(self.cluster.kernels))
@@ -263,9 +264,11 @@ class FaultRun:
         tasks = [asyncio.create_task(one) for one in writers]
         harming = asyncio.create_task(self.restart_in_order() if self.is_orderly else self.harm())
         done, _ = await asyncio.wait({harming, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-        for one in done:
-            one.result()
         self.is_over = True
+        # A kernel's start that is cancelled waits for ever for the process that asyncio has killed.
+        await asyncio.wait({harming})
+        for one in (*done, harming):
+            one.result()
         await asyncio.gather(*tasks)
 
     async def wait_until_same(self, context: str, client: StockClient) -> None:

@@ -8,6 +8,9 @@ from contextlib import suppress
 import pytest
 
 from antiphon_kernel.cluster import forwarding
+from antiphon_kernel.storage import DriftRow
+from antiphon_kernel.tools.drift import DriftRequest, resume_all_drifts
+from antiphon_kernel.types.enums import DriftKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 from tests.kernel.cluster.conftest import Node, OpenNode
 from tests.waiting import PATIENCE, until
@@ -39,17 +42,38 @@ async def test_running_blocks_of_a_dead_kernel_are_interrupted_though_nobody_ask
 ) -> None:
     dead, other = await open_node(), await open_node()
     block = await dead.running_block("half an ans")
-    taken: list[int] = []
-    assert other.kernel.takeover is not None
-    other.kernel.takeover.taken.listen(taken.append)
+    default = other.kernel.contexts.find("default")
+
+    def end() -> tuple[str, str | None] | None:
+        context = other.kernel.open_contexts.get(default)
+        header = context.document.header(block) if context is not None else None
+        return (header.status, header.stop_reason) if header is not None else None
 
     await dead.link.close()
-    await until(lambda: taken)
+    await until(lambda: end() == ("error", "interrupted"))
 
-    context = other.kernel.open_contexts.get((await other.kernel.context()).id)
-    assert context is not None
-    header = context.document.header(block)
-    assert (header.status, header.stop_reason) == ("error", "interrupted")
+
+async def test_drift_that_a_dead_kernel_has_staged_is_delivered_once(open_node: OpenNode) -> None:
+    dead, others = await open_node(), [await open_node(), await open_node()]
+    block = await dead.call("block.create", kind="text", content="goes over", status="done")
+    await others[0].call("context.create", label="notes")
+    contexts = others[0].kernel.contexts
+    source, target = (contexts[contexts.find(one)].number for one in ("default", "notes"))
+    owner = dead.kernel.owner.id
+    request = DriftRequest(blocks=(block["block_id"],)).model_dump_json()
+    row = DriftRow("d", DriftKind.PUSH, source, 2, target, owner, 0, request=request)
+    await dead.kernel.drifts.store(row)
+    resuming = [asyncio.create_task(resume_all_drifts(one.kernel)) for one in others]
+
+    await dead.link.close()
+    for one in others:
+        drifts = one.kernel.drifts
+        await until(lambda drifts=drifts: [row.seq > 0 for row in drifts.rows()] == [True])  # type: ignore[misc]
+
+    listed = await others[1].call("block.list", context="notes")
+    assert [one["kind"] for one in listed["blocks"]] == ["drift", "text"]
+    for task in resuming:
+        task.cancel()
 
 
 @pytest.mark.parametrize("is_fenced", [True, False])
@@ -60,15 +84,13 @@ async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(
     block = (await former.call("block.create", kind="text", content="kept"))["block_id"]
     if not is_fenced:
         former.kernel.journal.fence = None
-    root, taken = await _root(former), list[int]()
-    assert other.kernel.takeover is not None
-    other.kernel.takeover.taken.listen(taken.append)
+    root = await _root(former)
 
     former.link.stop()
     late = asyncio.create_task(
         former.call("block.splice", block_id=block, offset=0, insert="late ")
     )
-    await until(lambda: taken == [root])
+    await until(other.kernel.open_contexts.ids)
     await until(lambda: not former.ownership.is_live)
     former.link.go_on()
 

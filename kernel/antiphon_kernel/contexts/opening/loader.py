@@ -46,9 +46,10 @@ async def open_document(
         AntiphonError: storage_failed.
     """
     with without_collection():
-        last = await journal.check_sequence(row)
-        client_id = _short(client_id, await journal.clients(row))
-        snapshot = await journal.snapshots.read(row)
+        last, clients, snapshot = await asyncio.gather(
+            journal.check_sequence(row), journal.clients(row), journal.snapshots.read(row)
+        )
+        client_id = _short(client_id, clients)
         if snapshot is not None:
             try:
                 if snapshot.seq > last:
@@ -78,8 +79,10 @@ async def open_recent(
         AntiphonError: storage_failed.
     """
     recent = await journal.recent_states.read(row)
+    if recent is None:
+        return None
     last = await journal.check_sequence(row)
-    if recent is None or not last - _MOST_BEHIND <= recent.seq <= last:
+    if not last - _MOST_BEHIND <= recent.seq <= last:
         return None
     cut = recent.cut
     assert cut is not None

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TypeVar
@@ -63,6 +64,8 @@ class OpenContexts:
         self.closed = Signal[Context]()
         """Each context that is closed because nobody uses it, or another kernel has it."""
         self.submissions = Signal[Submission]()
+        self.inherited = Signal[int]()
+        """The root of each tree of forks that was taken from a kernel that has died."""
         self._journal = directory.journal
         self._directory = directory
         self._quarantine = quarantine
@@ -83,6 +86,8 @@ class OpenContexts:
         self._opening = WeakValueDictionary[ContextId, asyncio.Lock]()
         """Held by those who open a context, or wait until somebody else has."""
         self._ownership = ownership
+        self.read_again: Callable[[], Awaitable[None]]
+        """Reads what others may have changed before this kernel has a tree."""
         self._trees = WeakValueDictionary[int, asyncio.Lock]()
         """Held by those who open contexts of a tree of forks, or give it up, by its root."""
         if ownership is not None:
@@ -133,22 +138,37 @@ class OpenContexts:
     async def _load_owned(self, row: ContextRow, *, is_partial: bool) -> Context:
         ownership = self._ownership
         if ownership is None:
-            return await self._load(row, is_partial=is_partial)
+            return self._begin(*await self._read_stored(row, is_partial=is_partial))
         if self._is_ending:
             raise kernel_is_closing()
         root = self._directory.root(row.number)
         async with self._trees.setdefault(root, asyncio.Lock()):
             await ownership.acquire(root)
             epoch = ownership.epoch(root)
-            context = await self._load(self._directory[row.id], is_partial=is_partial)
+            reading = self._read_stored(row, is_partial=is_partial)
+            (stored, document), _ = await asyncio.gather(reading, self._read_taken(root))
+            context = self._begin(replace(stored, row=self._directory[row.id]), document)
             if not ownership.owns(root) or epoch != ownership.epoch(root):
                 context.stop(context_has_moved())
             context.raise_if_stopped()
             return context
 
-    async def _load(self, row: ContextRow, *, is_partial: bool) -> Context:
+    async def _read_taken(self, root: int) -> None:
+        """Read what others have changed of a tree, if it was taken; one call at a time."""
+        assert self._ownership is not None
+        if root in self._ownership.unread:
+            await self.read_again()
+            if self._ownership.unread.pop(root, False):
+                self.inherited.notify(root)
+
+    async def _read_stored(
+        self, row: ContextRow, *, is_partial: bool
+    ) -> tuple[StoredContext, Document]:
         found = await self._read(row, open_recent) if is_partial else None
-        stored, document = found if found is not None else await self._read(row, open_document)
+        return found if found is not None else await self._read(row, open_document)
+
+    def _begin(self, stored: StoredContext, document: Document) -> Context:
+        row = stored.row
         context = Context(
             stored,
             document,
@@ -217,9 +237,10 @@ class OpenContexts:
         """
         ownership = self._ownership
         assert ownership is not None
+        # Not within the lock: whoever takes the tree may ask this kernel, known by a former number.
+        if not ownership.owns(root):
+            return
         async with self._trees.setdefault(root, asyncio.Lock()):
-            if not ownership.owns(root):
-                return
             self._refuse_written(root)
             for context in self._of_tree(root):
                 await self._store_all(context, is_wanted=True)
@@ -237,6 +258,7 @@ class OpenContexts:
             root = self._directory.root(row.number)
             async with self._trees.setdefault(root, asyncio.Lock()):
                 await self._ownership.acquire(root)
+                await self._read_taken(root)
 
     def _refuse_written(self, root: int) -> None:
         for context in self._of_tree(root):

@@ -12,7 +12,6 @@ from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
 from antiphon_kernel.contexts.opening.open_contexts import OpenContexts
 from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +26,6 @@ class Takeover:
         open_contexts: OpenContexts,
         look_seconds: float,
     ) -> None:
-        self.taken = Signal[int]()
-        """The root of each tree that this kernel has taken so, once what was running is marked."""
         self._ownership = ownership
         self._contexts = contexts
         self._open_contexts = open_contexts
@@ -71,8 +68,6 @@ class Takeover:
         except AntiphonError as error:
             if error.code is not ErrorCode.NOT_OWNER:  # another kernel was quicker
                 _log.warning("a tree that a dead kernel has left was not taken: %s", error)
-            return
-        self.taken.notify(root)
 
     async def _open_changed(self, row: ContextRow) -> None:
         """Open a context that was not closed in order: then its last page is what it was."""

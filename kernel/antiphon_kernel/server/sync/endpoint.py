@@ -11,6 +11,7 @@ from typing import Any, Final
 from pycrdt.websocket import WebsocketServer
 
 from antiphon_kernel.access import AuthenticationError
+from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
@@ -31,6 +32,8 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
 FAREWELL_SECONDS: Final = 1.0
+
+_ABOUT_CLIENT: Final = {"as", "kind", "token", "once"}
 
 
 class SyncEndpoint(WebsocketServer):
@@ -75,7 +78,9 @@ class SyncEndpoint(WebsocketServer):
                 reference = scope["path_params"]["context"]
 
                 async def there(owner: PeerAddress) -> None:
-                    upstream = await self._forwarder.connect(reference, visit.query, owner)
+                    # A header states who comes.
+                    query = {name: visit.query[name] for name in visit.query.keys() - _ABOUT_CLIENT}
+                    upstream = await open_socket(owner, ("sync", reference), as_name=None, **query)
                     with self._forwarder.watched(owner, upstream.transport.abort):
                         await pipe(upstream, scope, receive, send)
 
