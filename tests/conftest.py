@@ -8,6 +8,7 @@ import itertools
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -96,6 +97,18 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
 
     signal.signal(signal.SIGALRM, print_tasks)
     return is_set
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.add_cleanup(lambda: _leave_threads(exitstatus))
+
+
+def _leave_threads(status: int) -> None:
+    """End a process at once whose end would wait for threads that a failed test has left."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ  # which its run ends
+    if not is_worker and any(not one.daemon for one in threading.enumerate()[1:]):
+        sys.stdout.flush()
+        os._exit(status)
 
 
 @pytest.fixture(autouse=True)

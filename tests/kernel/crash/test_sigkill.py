@@ -30,7 +30,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import Journal, copy_pages
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
-from tests.kernel.crash.faults import STEPS, Fault, open_kernel
+from tests.kernel.crash.faults import STEPS, Fault, moments, open_kernel
 from tests.kernel.crash.writer import numbers, pair
 from tests.waiting import until
 
@@ -206,8 +206,7 @@ async def test_acknowledged_writes_survive_sigkill_at_any_moment(
     await nursery.kernel(data)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "after"), moments(STEPS))
 async def test_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
     nursery: Nursery, tmp_path: Path, step: str, after: bool
 ) -> None:
