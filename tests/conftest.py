@@ -24,7 +24,12 @@ __all__ = ("postgres_server", "store")  # fixtures
 
 # How long an example takes says how busy the machine is. And a run finds what the last one found:
 # with ANTIPHON_CASES, other examples each time.
-settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" not in os.environ)
+settings.register_profile(
+    "tests",
+    deadline=None,
+    derandomize="ANTIPHON_CASES" not in os.environ,
+    max_examples=int(os.environ.get("ANTIPHON_CASES", "50")),
+)
 settings.load_profile("tests")
 
 # Every process that a test starts imports the program: it is compiled for the first of them only.
