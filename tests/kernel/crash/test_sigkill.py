@@ -112,15 +112,14 @@ async def gone(pid: int) -> None:
 
 
 async def written_until_killed(
-    nursery: Nursery, data: Path, kernel: int, prefix: str, seconds: float | None
+    nursery: Nursery, data: Path, kernel: int, prefix: str, known: int | None
 ) -> Facts:
-    """Let a writer write, kill the kernel after so long (None: it dies by itself)."""
+    """Let a writer write, kill the kernel once so much is known (None: it dies by itself)."""
     facts = data.with_name(f"facts-{prefix}")
     facts.touch()
     writer = await nursery.writer(data, prefix, facts)
-    await until(lambda: facts.stat().st_size, "the writer writes")
-    if seconds is not None:
-        await asyncio.sleep(seconds)
+    if known is not None:
+        await until(lambda: facts.read_bytes().count(b"\n") >= known, "the writer writes")
         os.kill(kernel, signal.SIGKILL)
     await gone(kernel)
     await gone(writer)
@@ -197,8 +196,8 @@ async def test_acknowledged_writes_survive_sigkill_at_any_moment(
             words += sum(acknowledged.words.values())
             data, acknowledged = tmp_path / f"data-{crash}", Acknowledged()
         kernel = await nursery.kernel(data)
-        delay = dice.uniform(0, 0.3)
-        facts = await written_until_killed(nursery, data, kernel, f"c{crash}", delay)
+        known = dice.randint(1, 80)
+        facts = await written_until_killed(nursery, data, kernel, f"c{crash}", known)
         acknowledged.learn(facts)
         await check(acknowledged, data, tmp_path)
     assert words + sum(acknowledged.words.values()) > CRASHES
