@@ -8,6 +8,7 @@ import itertools
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -23,7 +24,12 @@ __all__ = ("postgres_server", "store")  # fixtures
 
 # How long an example takes says how busy the machine is. And a run finds what the last one found:
 # with ANTIPHON_CASES, other examples each time.
-settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" not in os.environ)
+settings.register_profile(
+    "tests",
+    deadline=None,
+    derandomize="ANTIPHON_CASES" not in os.environ,
+    max_examples=int(os.environ.get("ANTIPHON_CASES", "50")),
+)
 settings.load_profile("tests")
 
 # Every process that a test starts imports the program: it is compiled for the first of them only.
@@ -96,6 +102,18 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
 
     signal.signal(signal.SIGALRM, print_tasks)
     return is_set
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.add_cleanup(lambda: _leave_threads(exitstatus))
+
+
+def _leave_threads(status: int) -> None:
+    """End a process at once whose end would wait for threads that a failed test has left."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ  # which its run ends
+    if not is_worker and any(not one.daemon for one in threading.enumerate()[1:]):
+        sys.stdout.flush()
+        os._exit(status)
 
 
 @pytest.fixture(autouse=True)

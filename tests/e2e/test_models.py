@@ -195,6 +195,7 @@ async def test_key_is_sent_to_its_provider_and_is_nowhere_else(machine: Machine)
         shell = 'env; cat "/proc/$PPID/environ"; true'
         call = json.dumps({"command": shell, "wait": True})
         assert await asyncio.to_thread(run, "call", "shell.run", call) == 0
+        machine.forks = True
         for command in (
             ("models", "--json"),
             ("export",),

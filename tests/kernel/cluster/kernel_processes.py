@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -19,8 +20,10 @@ import psycopg
 
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.fork_server import start_process
 from tests.kernel.cluster.database_link import DatabaseLink
 from tests.kernel.served import CuttableProxy
+from tests.waiting import PATIENCE
 
 _ADDRESS_OF_LINK: Final = """
 CREATE FUNCTION journal.address_of_link() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -48,7 +51,7 @@ class KernelProcess:
     """Port at which other kernels and clients reach it."""
     to_database: DatabaseLink
     from_peers: CuttableProxy
-    process: asyncio.subprocess.Process | None = None
+    process: subprocess.Popen[bytes] | None = None
     is_stopped: bool = False
     """Whether nobody is sent to it though it runs."""
     starts: int = 0
@@ -56,7 +59,7 @@ class KernelProcess:
     @property
     def is_up(self) -> bool:
         """Return whether clients are sent to it."""
-        return self.process is not None and self.process.returncode is None and not self.is_stopped
+        return self.process is not None and self.process.poll() is None and not self.is_stopped
 
     def locate(self) -> KernelAddress:
         """Return its address, as its owner's clients find it."""
@@ -70,11 +73,12 @@ class KernelProcess:
         command += ["--listen", f"127.0.0.1:{self.port}"]
         self.starts += 1
         with (self.data.parent / f"{self.data.name}-{self.starts}.err").open("wb") as errors:
-            self.process = await asyncio.create_subprocess_exec(
-                *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=errors
+            self.process = start_process(
+                command, env=environment, stdout=subprocess.PIPE, stderr=errors
             )
         assert self.process.stdout is not None
-        line = await self.process.stdout.readline()
+        with self.process.stdout as output:
+            line = await asyncio.to_thread(output.readline)
         assert line, f"a kernel did not start: {Path(errors.name).read_text()}"
         json.loads(line)
         self.is_stopped = False
@@ -89,14 +93,14 @@ class KernelProcess:
         """Kill it, and wait until it is gone."""
         assert self.process is not None
         self.process.kill()
-        await self.process.wait()
+        await asyncio.to_thread(self.process.wait, PATIENCE)
 
     async def end(self) -> None:
         """Let it end in order; clients are sent to others from now on."""
         assert self.process is not None
         self.is_stopped = True
         self.process.terminate()
-        await self.process.wait()
+        await asyncio.to_thread(self.process.wait, PATIENCE)
 
 
 @dataclass(eq=False)
@@ -154,7 +158,7 @@ async def kernel_cluster(
         yield cluster
     finally:
         for one in kernels:
-            if one.process is not None and one.process.returncode is None:
+            if one.process is not None and one.process.poll() is None:
                 one.process.send_signal(signal.SIGCONT)
                 await one.kill()
             await one.to_database.close()

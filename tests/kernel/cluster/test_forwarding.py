@@ -28,6 +28,7 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
+from tests.fork_server import start_process
 from tests.kernel.access.test_ssh_keys import fingerprint, key_of
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.kernel.server.invited import (
@@ -233,7 +234,7 @@ def kernel_process(data: Path, store: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "antiphon_kernel", "serve", "--json", "--data", str(data)]
     command += ["--project", str(data.parent)]
     environment = os.environ | {"ANTIPHON_STORE": store}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with start_process(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline()

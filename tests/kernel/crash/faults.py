@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +19,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import database
 from antiphon_kernel.storage.open_files import OpenFiles
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from tests.waiting import PATIENCE
 
 STEPS = (
     "BEGIN",
@@ -31,6 +32,11 @@ STEPS = (
     "COMMIT",
 )
 """How the statements of one write begin."""
+
+
+def moments(steps: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return the moments before each step, and after the last: others after one are before one."""
+    return [*((step, False) for step in steps), ("COMMIT", True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +134,5 @@ async def in_a_process(target: Any, *arguments: Any) -> int | None:
     """Run a function in a process of its own; how that has ended."""
     process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
     process.start()
-    await asyncio.to_thread(process.join)
+    await asyncio.to_thread(process.join, PATIENCE)
     return process.exitcode

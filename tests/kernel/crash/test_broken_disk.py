@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import signal
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +21,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.crash.faults import STEPS, Fault, in_a_process, inject, open_kernel
+from tests.kernel.crash.faults import STEPS, Fault, in_a_process, inject, moments, open_kernel
 from tests.kernel.crash.writer import numbers, pair, word
 
 
@@ -117,8 +118,9 @@ async def goes_on_and_reopens(work: Work, data: Path) -> None:
     await kernel.close()
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", [step for step in STEPS if "clients" not in step])
+@pytest.mark.parametrize(
+    ("step", "after"), moments(step for step in STEPS if "clients" not in step)
+)
 async def test_step_that_fails_is_told_and_nothing_acknowledged_is_lost(
     work: Work, tmp_path: Path, step: str, after: bool
 ) -> None:
@@ -208,22 +210,36 @@ IMPORT_STEPS = (
 )
 FORK_STEPS = (*IMPORT_STEPS[:4], "INSERT INTO snapshots", "COMMIT")
 WAYS = [
-    *(pytest.param(import_into, step, id=f"import-{step}") for step in IMPORT_STEPS),
-    *(pytest.param(fork_into, step, id=f"fork-{step}") for step in FORK_STEPS),
+    (make, *moment)
+    for make, steps in ((import_into, IMPORT_STEPS), (fork_into, FORK_STEPS))
+    for moment in moments(steps)
 ]
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose context has several blocks, which tests copy."""
+    folder = tmp_path_factory.mktemp("template")
+
+    async def fill() -> None:
+        kernel = await open_kernel(folder)
+        amy = kernel.open_session(kernel.owner, "test")
+        new = {"role": "user", "kind": "text", "status": "done", "content": "some text"}
+        for _ in range(BLOCKS):
+            await kernel.call(amy, "block.create", new)
+        text = (await kernel.call(amy, "context.export", {}))["text"]
+        (folder / "export").write_text(text, "utf-8")
+        await kernel.close()
+
+    asyncio.run(fill())
+    return folder
+
+
 @pytest.fixture
-async def exported(tmp_path: Path) -> str:
-    """The export of a context of several blocks, which is in the data folder."""
-    kernel = await open_kernel(tmp_path)
-    amy = kernel.open_session(kernel.owner, "test")
-    new = {"role": "user", "kind": "text", "status": "done", "content": "some text"}
-    for _ in range(BLOCKS):
-        await kernel.call(amy, "block.create", new)
-    text = (await kernel.call(amy, "context.export", {}))["text"]
-    await kernel.close()
-    return text
+def exported(template: Path, tmp_path: Path) -> str:
+    """The export of the context that is in the data folder."""
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    return (tmp_path / "export").read_text("utf-8")
 
 
 async def check_whole_or_absent(data: Path, text: str, make: Make = import_into) -> None:
@@ -244,8 +260,7 @@ async def check_copy(kernel: Kernel, label: str) -> None:
     assert [(run["username"], run["end"]) for run in blame["runs"]] == [("amy", 9)]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("make", "step"), WAYS)
+@pytest.mark.parametrize(("make", "step", "after"), WAYS)
 async def test_new_context_that_fails_at_a_step_is_whole_or_absent(
     exported: str, tmp_path: Path, make: Make, step: str, after: bool
 ) -> None:
@@ -272,8 +287,7 @@ def make_and_die(data: Path, text: str, make: Make, step: str, after: bool) -> N
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("make", "step"), WAYS)
+@pytest.mark.parametrize(("make", "step", "after"), WAYS)
 async def test_new_context_of_a_kernel_that_is_killed_at_a_step_is_whole_or_absent(
     exported: str, tmp_path: Path, make: Make, step: str, after: bool
 ) -> None:

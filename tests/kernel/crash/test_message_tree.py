@@ -17,7 +17,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.records import Actor
-from tests.kernel.crash.faults import Fault, in_a_process, inject, open_kernel
+from tests.kernel.crash.faults import Fault, in_a_process, inject, moments, open_kernel
 from tests.kernel.tools.files import PNG
 from tests.kernel.tools.test_message_machine import Machine, check_trees
 
@@ -147,8 +147,7 @@ async def test_call_killed_at_a_step_is_carried_out_whole_or_not_at_all(
     await kernel.close()
     expected = await state(done)
     killed = 0
-    # The next statement begins with what is there after one.
-    for number, (step, after) in enumerate((*((step, False) for step in STEPS), ("COMMIT", True))):
+    for number, (step, after) in enumerate(moments(STEPS)):
         folder = shutil.copytree(data, tmp_path / str(number))
         ended = await in_a_process(run_and_die, folder, tool, params, step, after)
         killed += ended == -signal.SIGKILL

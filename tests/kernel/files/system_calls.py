@@ -1,12 +1,11 @@
-"""System calls, counted: before any of them the process dies, or something else happens."""
+"""System calls, counted: before any of them the work dies, or something else happens."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -46,13 +45,17 @@ def before_each_call(act: Callable[[int, str, object], None]) -> Iterator[None]:
             one.stop()
 
 
+class _Killed(BaseException):
+    """The end of work that is killed."""
+
+
 def killed_at_every_call(
     prepare: Callable[[], object], work: Callable[[], object]
 ) -> Iterator[int]:
-    """Do the work in processes that are killed before their first call, their second one, …
+    """Do the work until it is killed before its first call, again until its second one, …
 
     Yield after each death how many calls were made. To die before a call is to die after the one
-    before it; the last process lives until its work is done.
+    before it; the last time it goes on until it is done.
     """
     for number in count():
         prepare()
@@ -63,30 +66,26 @@ def killed_at_every_call(
 
 
 def killed_before(last: int | str, work: Callable[[], object]) -> bool:
-    """Do the work in a process that is killed before a call, by its number or its name.
+    """Do the work as far as a process gets that is killed before a call, by its number or its name.
 
-    Return whether it was: the work may end before.
+    From there on it makes no call, also none that cleans up, and what it has open is closed. Return
+    whether it was killed: the work may end before.
     """
-    process = os.fork()
-    if process == 0:
-        _work_in_child(last, work)
-    _, status = os.waitpid(process, 0)
-    if os.WIFEXITED(status):
-        assert os.WEXITSTATUS(status) == 0, "the work failed"
-        return False
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    return True
+    is_dead, opened, real = False, set[int](), os.open
 
+    def note(*args: Any, **options: Any) -> int:
+        opened.add(file := real(*args, **options))
+        return file
 
-def _work_in_child(last: int | str, work: Callable[[], object]) -> None:
     def die(number: int, name: str, _: object) -> None:
-        if last in (number, name):
-            os.kill(os.getpid(), signal.SIGKILL)
+        nonlocal is_dead
+        is_dead = is_dead or last in (number, name)
+        if is_dead:
+            raise _Killed
 
-    leave = os._exit
-    try:
-        with before_each_call(die):
-            work()
-        leave(0)
-    finally:
-        leave(1)
+    with suppress(_Killed), patch.object(os, "open", note), before_each_call(die):
+        work()
+    for file in opened:
+        with suppress(OSError):  # the work has closed it
+            os.close(file)
+    return is_dead

@@ -82,7 +82,6 @@ def test_decode_of_text_keeps_everything(text: str, encoding: str) -> None:
     assert encode(found.text, found.format) == data
 
 
-@settings(max_examples=400)
 @given(raw_texts, encodings, st.data())
 def test_edit_changes_only_its_own_bytes(text: str, encoding: str, data: st.DataObject) -> None:
     old = bytes_of(text, encoding)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "150"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "60"))
 
 
 def cases(share: float) -> pytest.MarkDecorator:

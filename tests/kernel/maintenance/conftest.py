@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
+from tests.clocks import ManualClock
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with such a folder, which tests copy."""
+    folder = tmp_path_factory.mktemp("template")
+    asyncio.run(_fill(folder))
+    return folder
 
 
 @pytest.fixture
-async def sound(kernel: Kernel, context: Context, amy: Actor, aria: Actor, data: Path) -> Path:
+def sound(template: Path, data: Path) -> Path:
     """A folder with a prompt, an answer with a tool call and its result, undone edits and more."""
+    shutil.copytree(template, data.parent, dirs_exist_ok=True)
+    return data
+
+
+async def _fill(folder: Path) -> None:
+    kernel = await Kernel.open(
+        folder / "data",
+        folder,
+        registry=Registry(KERNEL_TOOLS),
+        owner="amy",
+        clock=ManualClock(),
+    )
+    context = await kernel.context()
+    amy = kernel.open_session(kernel.owner, "test")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
     async def make(actor: Any, **fields: Any) -> str:
         request = {"kind": "text", "content": "text 😀\n", "status": "done", **fields}
@@ -60,4 +87,3 @@ async def sound(kernel: Kernel, context: Context, amy: Actor, aria: Actor, data:
     await kernel.search.wait_indexed()
     await kernel.call(amy, "file.create", {"path": "list.txt", "content": "milk\n"})
     await kernel.close()
-    return data

@@ -15,7 +15,7 @@ from antiphon_kernel.tools import block as block_tools
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
-SEEDS = int(os.environ.get("ANTIPHON_CASES", "300")) // 75
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "150")) // 75
 STEPS = 20
 
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Merged, Resolution, merge_texts, resolve
@@ -53,7 +53,6 @@ def test_same_change_on_both_sides_is_made_once(base: str, text: str) -> None:
     assert merge_texts(base, text, text) == Merged(text)
 
 
-@settings(max_examples=500)
 @given(texts, texts, texts)
 def test_merge_finds_same_conflicts_in_either_order(base: str, ours: str, theirs: str) -> None:
     merged, turned = both_orders(base, ours, theirs)
@@ -64,7 +63,6 @@ def test_merge_finds_same_conflicts_in_either_order(base: str, ours: str, theirs
         assert merged.text == turned.text
 
 
-@settings(max_examples=500)
 @given(texts, texts, texts)
 def test_conflict_says_where_its_pieces_are(base: str, ours: str, theirs: str) -> None:
     merged = merge_texts(base, ours, theirs)
@@ -80,7 +78,6 @@ def test_conflict_says_where_its_pieces_are(base: str, ours: str, theirs: str) -
             assert "\n".join(found) == piece.text.removesuffix("\n")
 
 
-@settings(max_examples=500)
 @given(edited_lines())
 def test_line_that_somebody_wrote_is_in_text_or_conflict_once(
     edited: tuple[str, str, str, set[str], set[str]],
@@ -200,7 +197,6 @@ def test_resolve_of_some_conflicts_moves_the_others() -> None:
     assert resolve(fewer, {0: ""}) == Merged("new\nlines\n-\nb\ny\n-\n")
 
 
-@settings(max_examples=300)
 @given(texts, texts, texts, st.sampled_from([Resolution.OURS, Resolution.THEIRS]))
 def test_resolutions_one_by_one_are_the_same_as_together(
     base: str, ours: str, theirs: str, resolution: Resolution
@@ -221,20 +217,20 @@ def test_resolve_of_unknown_conflict_is_refused() -> None:
 def test_merge_of_long_texts_takes_bounded_effort(alphabet: int) -> None:
     rng = random.Random(1)
     base, ours, theirs = (
-        "".join(f"line of text {rng.randrange(alphabet)}\n" for _ in range(100_000))
+        "".join(f"line of text {rng.randrange(alphabet)}\n" for _ in range(30_000))
         for _ in range(3)
     )
     start = time.process_time()
     merged = merge_texts(base, ours, theirs)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 3
     assert resolve(merged, dict.fromkeys(range(len(merged.conflicts)), Resolution.OURS)).text
     assert merged.conflicts
 
 
 def test_merge_of_long_text_with_few_changes_is_exact() -> None:
-    base = [f"line {number}\n" for number in range(100_000)]
+    base = [f"line {number}\n" for number in range(30_000)]
     ours, theirs, wanted = list(base), list(base), list(base)
-    for number in range(0, 90_000, 3_000):
+    for number in range(0, 27_000, 900):
         ours[number] = wanted[number] = f"ours {number}\n"
         theirs[number + 1] = wanted[number + 1] = f"theirs {number}\n"
     assert merge_texts("".join(base), "".join(ours), "".join(theirs)) == Merged("".join(wanted))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pycrdt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.yjs.causal_order import in_causal_order
@@ -201,7 +201,6 @@ def test_decode_update_of_bytes_that_engine_reads_differently_raises(
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=500)
 def test_decode_update_of_any_bytes_returns_or_raises_value_error(data: bytes) -> None:
     _decodes_or_value_error(data)
 
@@ -210,7 +209,6 @@ _REAL = [doc.get_update() for seed in range(5) for doc in _edited(seed)]
 
 
 @given(st.data())
-@settings(max_examples=500)
 def test_damaged_updates_are_read_or_refused(data: st.DataObject) -> None:
     update = bytearray(data.draw(st.sampled_from(_REAL)))
     for _ in range(data.draw(st.integers(1, 3))):
