@@ -104,9 +104,11 @@ class CellList(BlockList):
     def move(self, move: Callable[[], object], at_the_end: str) -> None:
         """Move in the page, or say why nothing has moved."""
         self._before_first = None
-        before = self.position()
-        move()
-        if self.position() == before:
+        with self.on_screen.laid_out():
+            before = self.position()
+            move()
+            has_moved = self.position() != before
+        if not has_moved:
             if self.replica.omitted and at_the_end in (FIRST_CELL, PAGE_START):
                 at_the_end = self.earlier_words
             self.hint(at_the_end if before[1] else NO_CELL)
