@@ -97,6 +97,8 @@ class World:
     aria: Writer
     me: Actor
     doors: Server | None = None
+    _bela: Actor | None = None
+    """Writes the cells."""
 
     @property
     def data(self) -> Path:
@@ -123,12 +125,16 @@ class World:
 
     async def cell(self, content: str, kind: str = "text", status: str = "done") -> str:
         """A finished block of a model of no account."""
-        principal = await self.kernel.principal("bela", PrincipalKind.SHELL)
-        actor = self.kernel.open_session(principal, "test")
-        (await self.context()).ensure_member(actor)
-        created = await self.kernel.call(actor, "block.create", {"kind": kind, "content": content})
-        block = str(created["block_id"])
-        await self.kernel.call(actor, "block.status", {"block_id": block, "status": status})
+        if self._bela is None:
+            principal = await self.kernel.principal("bela", PrincipalKind.SHELL)
+            self._bela = self.kernel.open_session(principal, "test")
+            (await self.context()).ensure_member(self._bela)
+        done = {"status": "done"} if status == "done" else {}
+        params = {"kind": kind, "content": content, **done}
+        block = str((await self.kernel.call(self._bela, "block.create", params))["block_id"])
+        if not done:
+            params = {"block_id": block, "status": status}
+            await self.kernel.call(self._bela, "block.status", params)
         return block
 
     async def texts(self, **filters: Any) -> list[str]:
