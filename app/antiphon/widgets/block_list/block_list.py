@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -107,7 +106,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._streams: set[str] = set()
         """Cells that were written to since the last frame."""
         self._is_preloading = False
-        self._is_laid_out = False
+        self.is_laid_out = False
+        """No cell changes until this is set back: moves lay out for themselves."""
         self.clicked: LineRef | None = None
         """The line that was clicked last."""
         self.drawn = Signal[()]()
@@ -323,19 +323,9 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self.viewport.following = False
             self.draw()
 
-    @contextmanager
-    def laid_out(self) -> Iterator[None]:
-        """Lay out now, and in what follows only for moves: no cell changes within it."""
-        self.layout_now()
-        self._is_laid_out = True
-        try:
-            yield
-        finally:
-            self._is_laid_out = False
-
     def layout_now(self) -> None:
         """Bring the layout up to date before moving in it."""
-        if self._is_laid_out:
+        if self.is_laid_out:
             return
         self.viewport.height = self._page.height
         self.anchoring.resolve()
