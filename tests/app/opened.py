@@ -42,7 +42,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
 from tests.kernel.served import CuttableProxy
-from tests.waiting import until
+from tests.waiting import fail_with, until
 
 
 class Writer:
@@ -186,6 +186,14 @@ class Opened:
         if mode is not None:
             await self.mode(mode)
 
+    async def press_until(self, key: str, condition: Callable[[], object]) -> None:
+        """Press a key until a condition holds, which it does after a few times."""
+        for _ in range(50):
+            if condition():
+                return
+            await self.press(key)
+        raise AssertionError(f"{key} was pressed in vain in\n" + "\n".join(self.lines))
+
     def burst(self, *keys: str) -> None:
         """All keys at once, as a slow line delivers them."""
         for key in keys:
@@ -314,7 +322,7 @@ async def opened(
         has_kernel=has_kernel,
     )
     app = AntiphonApp(options, clock=clock)
-    async with app.run_test(size=size) as pilot:
+    async with fail_with(lambda: app._exception), app.run_test(size=size) as pilot:  # noqa: SLF001
         there = Opened(app, pilot, here)
         try:
             if live:
