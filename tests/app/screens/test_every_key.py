@@ -115,7 +115,7 @@ async def test_key_or_paste_that_means_nothing_among_the_cells_says_so(there: Op
     while before != (now := appearance(there)):
         before = now
         await there.pilot.pause(0.2)
-    assert not await noticed(there, "f9", looks=20)
+    assert not await noticed(there, "f9", seconds=0.5)
 
 
 LONG: Final = "\n".join(f"line {number}" for number in range(90))
