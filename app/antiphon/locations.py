@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,16 @@ def _home() -> Path | None:
 def data_folder(project: Path) -> Path:
     """Return the folder of a project's kernel files, unless configured otherwise."""
     return project / DATA_FOLDER
+
+
+def chosen_data(data: Path | None, project: Path) -> Path:
+    """Return the absolute data folder, by default the project's; say if it is above here."""
+    if data is not None:
+        return data.absolute()
+    folder = data_folder(project)
+    if project != Path.cwd().resolve():
+        sys.stderr.write(f"antiphon: using {folder}\n")
+    return folder
 
 
 def project_of_data(data: Path) -> Path:

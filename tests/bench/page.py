@@ -1,10 +1,10 @@
-"""`make benchmarks`: runs benchmarks and writes docs/benchmarks.md.
+"""`make benchmarks`: runs benchmarks and writes docs/benchmarks-details.md and docs/benchmarks.md.
 
     python -m tests.bench.page [document] [kernel] [files] [models] [app] [soak]
 
 Without a name all are run; a section whose benchmark is not run stays as it is. What the page says
 about the rows stands in it between the command and the table, and what figures were before in its
-last section: both are kept.
+last section: both are kept. The summary says itself which figures it has.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = ROOT / "docs" / "benchmarks.md"
+PAGE: Final = ROOT / "docs" / "benchmarks-details.md"
+SUMMARY: Final = ROOT / "docs" / "benchmarks.md"
 PLACES: Final = ("document", "kernel", "files", "models", "app", "soak")
 OPTIONS: Final = {"document": ["--long"]}
 """Arguments with which a benchmark is run for the page."""
@@ -94,6 +96,7 @@ def main(places: list[str]) -> None:
     for place in places or PLACES:
         known[place] = section(place, explanation_of(known.get(place, "")))
     PAGE.write_text(whole(known), "utf-8")
+    SUMMARY.write_text(summary(SUMMARY.read_text("utf-8"), known), "utf-8")
 
 
 def whole(sections: Mapping[str, str]) -> str:
@@ -106,6 +109,24 @@ def whole(sections: Mapping[str, str]) -> str:
     for name, was, _ in map(_row, table.splitlines()):
         compared.append(f"| {name} | {was} | {now.get(name, 'not in this run')} |")
     return "\n".join([sections[""], *told, "\n".join(compared), ""])
+
+
+def summary(page: str, sections: Mapping[str, str]) -> str:
+    """Return a page whose rows name a figure at their end, and what it is beside, filled in."""
+    told = "\n".join(sections[place] for place in PLACES if place in sections)
+    figures: dict[str, list[list[str]]] = {}
+    for name, *cells in map(_row, (line for line in told.splitlines() if line.startswith("| "))):
+        figures.setdefault(name, []).append(cells)
+    lines = []
+    for line in page.splitlines():
+        words, _, beside, name = [*_row(line), *[""] * 3][:4]
+        if found := figures.get(name):
+            against = beside.partition(" x ")[2].partition(" (")[0] or beside
+            ratio = next((one[-1] for one in found if against and against in one[-1]), "")
+            line = f"| {words} | {found[0][0]} | {ratio} | {name} |"
+            line = re.sub(r"[0-9.]+e[+]\d+", lambda number: f"{float(number[0]):,.0f}", line)
+        lines.append(line)
+    return "\n".join([*lines, ""])
 
 
 def _row(line: str) -> Iterator[str]:

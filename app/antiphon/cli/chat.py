@@ -22,6 +22,7 @@ from antiphon.cli.kernel_option import (
     print_result,
     run_with_kernel,
 )
+from antiphon.cli.shell_completion import complete_context, complete_model
 from antiphon.cli.signals import default_sigint
 from antiphon.cli.signals import run as run_loop
 from antiphon_kernel.client.standard_streams import NoReaderError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 STOP_SECONDS: Final = 60.0
 """Time that an interrupted turn has to end; Ctrl+C once more does not wait for it."""
 
-_context = click.argument("context", required=False)
+_context = click.argument("context", required=False, shell_complete=complete_context)
 
 
 @click.command()
@@ -119,6 +120,7 @@ def send(
     "--agent",
     "model",
     metavar="NAME",
+    shell_complete=complete_model,
     help="The model or agent that answers.  [default: as in the app]",
 )
 @click.option(

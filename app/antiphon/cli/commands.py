@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
+from click.shell_completion import CompletionItem
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
@@ -30,11 +31,11 @@ from antiphon.cli.kernel_option import (
     print_result,
     run_with_kernel,
 )
-from antiphon.cli.launcher import chosen_data, program
 from antiphon.cli.opening import open_on_terminal, replay, require_terminal
 from antiphon.cli.share import invite, share
+from antiphon.cli.shell_completion import complete_context, complete_tool, completion
 from antiphon.cli.signals import default_sigint, run
-from antiphon.locations import project_of_data, project_root
+from antiphon.locations import chosen_data, project_of_data, project_root
 from antiphon_kernel.client.usage import CommandGroup, is_typed
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
 
@@ -49,7 +50,10 @@ _as_name = click.option(
     help="Act as this person or model, made on first use.  [default: the owner]",
 )
 _context = click.option(
-    "--context", metavar="CONTEXT", help="Id or label of the context.  [default: default]"
+    "--context",
+    metavar="CONTEXT",
+    shell_complete=complete_context,
+    help="Id or label of the context.  [default: default]",
 )
 
 
@@ -72,6 +76,10 @@ class _FileOrCommand(CommandGroup):
         found = super().get_command(ctx, cmd_name)
         is_path = "/" in cmd_name or "." in cmd_name or _split_line(cmd_name)[0].is_file()
         return _file_command(cmd_name) if found is None and is_path else found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
 
 
 @click.group(
@@ -179,7 +187,7 @@ for _command in (
     *(chat.tail, chat.send, chat.run, chat.acp, inspect.models, export, keeping.import_),
     *(inspect.blame, inspect.history, inspect.layout, inspect.keys, inspect.bench),
     *(keeping.backup, keeping.restore, keeping.move, keeping.doctor),
-    *(keeping.log, keeping.trust, invite, share, drift, replay),
+    *(keeping.log, keeping.trust, invite, share, drift, replay, completion),
 ):
     antiphon.add_command(_command)
 
@@ -230,6 +238,7 @@ def demo(
     With --cast or --svg it plays by itself until nobody writes any more, or the person of a
     recording has left, whose keys are pressed. See docs/recordings.md.
     """
+    from antiphon.cli.launcher import program
 
     def play(options: AppOptions) -> None:
         from antiphon.export.cast import write_cast
@@ -343,7 +352,7 @@ def join(
 
 
 @antiphon.command()
-@click.argument("tool", required=False)
+@click.argument("tool", required=False, shell_complete=complete_tool)
 @click.argument("params", metavar="[JSON]", required=False)
 @click.option(
     "--jsonl",

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from antiphon.cli.kernel_option import KernelTarget, call_kernel, kernel_options, print_result
+from antiphon.cli.shell_completion import complete_context
 from antiphon_kernel.client.usage import CommandGroup
 
 _SIDES: Final = ("ours", "theirs", "both")
@@ -24,7 +25,8 @@ def _decisions(ctx: click.Context, option: click.Parameter, given: tuple[str, ..
 
 _option = partial(click.Option, default=None)
 _flag = partial(click.Option, is_flag=True, default=None)
-_TO, _SOURCE, _DRIFT = (click.Argument([name]) for name in ("to", "source", "drift_id"))
+_DRIFT: Final = click.Argument(["drift_id"])
+_TO, _SOURCE = (click.Argument([one], shell_complete=complete_context) for one in ("to", "source"))
 _CONTEXT: Final = _option(["--context"], help="Id or label.  [default: default]")
 _BLOCKS: Final = _option(["--block", "blocks"], multiple=True, help="One block; may be repeated.")
 _WAKE: Final = _option(["--wake/--no-wake"], help="Whether models answer.  [default: people's]")

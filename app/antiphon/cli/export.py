@@ -14,6 +14,7 @@ import click
 from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.opening import MAX_PAUSE, SPEED
+from antiphon.cli.shell_completion import complete_context
 from antiphon.cli.signals import run
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
@@ -39,7 +40,7 @@ SIZE: Final = click.option(
 
 
 @click.command("export")
-@click.argument("context", default=DEFAULT_CONTEXT)
+@click.argument("context", default=DEFAULT_CONTEXT, shell_complete=complete_context)
 @click.option(
     "--format",
     "format_",

@@ -20,6 +20,7 @@ from antiphon.cli.kernel_option import (
     print_result,
     run_with_kernel,
 )
+from antiphon.cli.shell_completion import complete_context
 from antiphon.time_format import to_the_second
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
@@ -85,7 +86,7 @@ def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
 
 
 @click.command()
-@click.argument("context", required=False)
+@click.argument("context", required=False, shell_complete=complete_context)
 @click.option("--model", metavar="NAME", help="The model that reads.  [default: the only one]")
 @_json
 @kernel_options

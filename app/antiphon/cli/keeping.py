@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
 from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
-from antiphon.cli.launcher import chosen_data
-from antiphon.locations import data_folder, project_root
+from antiphon.locations import chosen_data, data_folder, project_root
 from antiphon_kernel.client.usage import refuse_password, store_option
 from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE, STORE_VARIABLE
 from antiphon_kernel.types.quoting import count_of
@@ -150,17 +150,29 @@ def move(source: str | None, target: str, data: Path | None, as_json: bool) -> N
 
 
 @click.command()
+@click.option(
+    "--env", "of_machine", is_flag=True, help="Say what of this machine antiphon uses instead."
+)
 @DATA
 @_store
 @_json
-def doctor(data: Path | None, as_json: bool) -> None:
+def doctor(of_machine: bool, data: Path | None, as_json: bool) -> None:
     """Check everything that must hold for what is stored; nothing is changed.
 
-    The kernel may be running.
+    The kernel may be running. With --env: print what of terminal, programs, libraries, keys of
+    models and agents is here, and what each changes.
 
-    Exit codes: 0 all is well, 1 something was found, or nothing could be read.
+    Exit codes: 0 all is well, or printed with --env, 1 something was found, or nothing could be
+    read.
     """
-    _kernel("doctor", [], data, as_json)
+    if not of_machine:
+        _kernel("doctor", [], data, as_json)
+    from antiphon.cli.environment import environment
+
+    found = list(environment())
+    fields = [{"name": name, "found": here, "for": effect} for name, here, effect in found]
+    rows = ((f"{name}: {here or 'no'}", f"    for {effect}") for name, here, effect in found)
+    print_result({"environment": fields}, as_json, chain.from_iterable(rows))
 
 
 @click.command()
@@ -196,7 +208,7 @@ def trust(folder: Path | None, yes: bool) -> None:
     _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
 
 
-def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> None:
+def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> NoReturn:
     folder = chosen_data(data, project_root(Path.cwd()))
     line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder)]
     line += ["--json"] if as_json else []

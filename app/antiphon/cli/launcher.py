@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from antiphon.locations import data_folder, project_of_data, project_root
+from antiphon.locations import chosen_data, project_of_data, project_root
 from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
@@ -230,16 +230,6 @@ def program() -> str:
         near = str(called.relative_to(Path.cwd()))
         return shlex.quote(near if "/" in near else f"./{near}")
     return shlex.quote(str(called))
-
-
-def chosen_data(data: Path | None, project: Path) -> Path:
-    """Return the absolute data folder, by default the project's; say if it is above here."""
-    if data is not None:
-        return data.absolute()
-    folder = data_folder(project)
-    if project != Path.cwd().resolve():
-        click.echo(f"antiphon: using {folder}", err=True)
-    return folder
 
 
 def ensure_kernel(data: Path | None) -> Path:

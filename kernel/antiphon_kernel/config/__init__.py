@@ -4,7 +4,7 @@ May import `tools` and what is below it; `turns` and `daemon` use it.
 """
 
 from antiphon_kernel.config.agents import AgentConfig
-from antiphon_kernel.config.api_keys import hide_variables
+from antiphon_kernel.config.api_keys import KEY_VARIABLES, hide_variables
 from antiphon_kernel.config.loading import (
     NO_MODEL,
     ConfigProblem,

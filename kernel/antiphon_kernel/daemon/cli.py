@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -297,6 +298,25 @@ def doctor_command(data: Path, store: str | None, as_json: bool) -> None:
         _say(as_json, {**report.as_json(), "notes": notes}, "\n".join(lines))
         if not report.clean:
             sys.exit(ExitCode.FAILED)
+
+
+@main.command("models")
+@click.option("--project", type=click.Path(path_type=Path), required=True)
+def models_command(project: Path) -> None:
+    """Print as JSON which keys, models and agents a kernel of PROJECT finds; no key's value."""
+    from platformdirs import user_config_path
+
+    from antiphon_kernel.config import KEY_VARIABLES, load_config
+
+    config, _ = load_config(user_config_path("antiphon"), project, os.environ, is_trusted_file)
+    names = sorted({one for names in KEY_VARIABLES.values() for one in names})
+    is_set = {name: "set" if os.environ.get(name, "").strip() else None for name in names}
+    rows = [(f"${name}", found, "models that need this key") for name, found in is_set.items()]
+    models: list[tuple[str, str | None]] = [(one.name, str(one.kind)) for one in config.models]
+    models += [(one.name, shlex.join(one.command)) for one in config.agents]
+    rows += [(f"@{name}", found, "answers to messages that name it") for name, found in models]
+    rows += [("a fault", str(one), "nothing: it is left out") for one in config.problems]
+    click.echo(json.dumps(rows))
 
 
 @main.command("trust")
