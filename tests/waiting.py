@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
 
 Value = TypeVar("Value")
@@ -18,6 +19,26 @@ It bounds a hang and claims nothing about speed: a busy machine takes its time.
 
 UPDATE_SECONDS: Final = 0.02
 """Longer than from a change to the update of an app's screen."""
+
+
+_failures: Final[list[Callable[[], BaseException | None]]] = []
+"""Of what runs now; what is waited for does not come any more after one."""
+
+
+@contextlib.asynccontextmanager
+async def fail_with(failure: Callable[[], BaseException | None]) -> AsyncIterator[None]:
+    """Let whoever waits fail at once with what `failure` returns, if it does."""
+    _failures.append(failure)
+    try:
+        yield
+    finally:
+        _failures.remove(failure)
+
+
+def _check_failures() -> None:
+    for failure in _failures:
+        if (error := failure()) is not None:
+            raise error
 
 
 async def until(
@@ -37,6 +58,7 @@ async def until(
         if time.monotonic() > deadline:
             words = what() if callable(what) else what or _source(condition)
             raise AssertionError(f"waited {seconds:g} s in vain for {words}")
+        _check_failures()
         await asyncio.sleep(pause)
         # A condition can cost a whole screen: it is looked at less often the longer it takes.
         pause = min(1.3 * pause, 0.02)
@@ -61,6 +83,7 @@ def _source(condition: Callable[[], object]) -> str:
 
 async def screen_updated(_: float = 0) -> None:
     """Let the event loop do what is to be done, and what the next update of the screen brings."""
+    _check_failures()
     await _nothing_ready()
     await asyncio.sleep(UPDATE_SECONDS)
     await _nothing_ready()
@@ -68,7 +91,9 @@ async def screen_updated(_: float = 0) -> None:
 
 async def _nothing_ready() -> None:
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001
-    turns = 0
+    turns, deadline = 0, time.monotonic() + PATIENCE
     while turns < 2:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"the event loop has been busy for {PATIENCE:g} s")
         await asyncio.sleep(0)
         turns = 0 if ready else turns + 1

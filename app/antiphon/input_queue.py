@@ -17,6 +17,7 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from antiphon.textual_patches.messages import is_waiting
 from antiphon.widgets.editor import is_text_input
 
 ROUNDS: Final = 2
@@ -129,6 +130,9 @@ def _is_text(event: events.Event, target: Widget) -> bool:
 
 async def _caught_up(node: DOMNode) -> None:
     """Wait until a node has handled the messages that it has now, or is gone."""
+    await asyncio.sleep(0)  # what has just ended may have a message for it
+    if is_waiting(node):
+        return
     reached = asyncio.Event()
     if not _is_busy(node) or not node.call_later(reached.set):
         return

@@ -42,7 +42,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
 from tests.kernel.served import CuttableProxy
-from tests.waiting import until
+from tests.waiting import fail_with, until
 
 
 class Writer:
@@ -97,6 +97,8 @@ class World:
     aria: Writer
     me: Actor
     doors: Server | None = None
+    _bela: Actor | None = None
+    """Writes the cells."""
 
     @property
     def data(self) -> Path:
@@ -123,12 +125,16 @@ class World:
 
     async def cell(self, content: str, kind: str = "text", status: str = "done") -> str:
         """A finished block of a model of no account."""
-        principal = await self.kernel.principal("bela", PrincipalKind.SHELL)
-        actor = self.kernel.open_session(principal, "test")
-        (await self.context()).ensure_member(actor)
-        created = await self.kernel.call(actor, "block.create", {"kind": kind, "content": content})
-        block = str(created["block_id"])
-        await self.kernel.call(actor, "block.status", {"block_id": block, "status": status})
+        if self._bela is None:
+            principal = await self.kernel.principal("bela", PrincipalKind.SHELL)
+            self._bela = self.kernel.open_session(principal, "test")
+            (await self.context()).ensure_member(self._bela)
+        done = {"status": "done"} if status == "done" else {}
+        params = {"kind": kind, "content": content, **done}
+        block = str((await self.kernel.call(self._bela, "block.create", params))["block_id"])
+        if not done:
+            params = {"block_id": block, "status": status}
+            await self.kernel.call(self._bela, "block.status", params)
         return block
 
     async def texts(self, **filters: Any) -> list[str]:
@@ -179,6 +185,14 @@ class Opened:
         await self.pilot.press(*keys)
         if mode is not None:
             await self.mode(mode)
+
+    async def press_until(self, key: str, condition: Callable[[], object]) -> None:
+        """Press a key until a condition holds, which it does after a few times."""
+        for _ in range(50):
+            if condition():
+                return
+            await self.press(key)
+        raise AssertionError(f"{key} was pressed in vain in\n" + "\n".join(self.lines))
 
     def burst(self, *keys: str) -> None:
         """All keys at once, as a slow line delivers them."""
@@ -308,7 +322,7 @@ async def opened(
         has_kernel=has_kernel,
     )
     app = AntiphonApp(options, clock=clock)
-    async with app.run_test(size=size) as pilot:
+    async with fail_with(lambda: app._exception), app.run_test(size=size) as pilot:  # noqa: SLF001
         there = Opened(app, pilot, here)
         try:
             if live:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from textual.app import App
 from textual.strip import Strip
+from textual.widgets import Input
 
 from antiphon.actions import Mode
 from antiphon.screens.questions import READ_SECONDS
@@ -274,7 +275,8 @@ async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
         bela.write("Nobody has read them for a year: they can go.")
         bela.run("rm -rf drafts")
         await decide(scene, there, "n")
-        await there.sees("Enter")
+        # The footer names Enter as well: what is typed before the page is there goes to the cell.
+        await until(lambda: isinstance(there.app.focused, Input), "the reason is asked for")
         await there.send("We sing them tomorrow.")
         bela.write("They stay. I only want to say above what I do.")
         edit = {"block_id": "tidy.bela.2", "operations": [EDIT]}

@@ -104,9 +104,14 @@ class CellList(BlockList):
     def move(self, move: Callable[[], object], at_the_end: str) -> None:
         """Move in the page, or say why nothing has moved."""
         self._before_first = None
-        before = self.position()
-        move()
-        if self.position() == before:
+        before, shown = self.position(), self.on_screen
+        shown.is_laid_out = True
+        try:
+            move()
+            has_moved = self.position() != before
+        finally:
+            shown.is_laid_out = False
+        if not has_moved:
             if self.replica.omitted and at_the_end in (FIRST_CELL, PAGE_START):
                 at_the_end = self.earlier_words
             self.hint(at_the_end if before[1] else NO_CELL)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 from textual.binding import Binding, BindingsMap
 
 from antiphon.textual_patches.screens import terminal_rows
 from tests.app.opened import Opened
+from tests.waiting import PATIENCE
 
-LOOKS: Final = 2_000
-"""How often an effect is looked for: for twenty seconds, longer where others use the machine."""
-
-_LOOK_SECONDS: Final = 0.01
+LONGEST_PAUSE: Final = 0.1
+"""Seconds between two looks for an effect, at most: a look costs as much as a key."""
 
 
 def appearance(there: Opened) -> tuple[object, ...]:
@@ -38,14 +38,16 @@ def situation(there: Opened) -> tuple[object, ...]:
     )
 
 
-async def noticed(there: Opened, key: str, looks: int = LOOKS) -> bool:
+async def noticed(there: Opened, key: str, seconds: float = PATIENCE) -> bool:
     """Press a key; return whether anything is different afterwards."""
     before = appearance(there)
     there.burst(key)
-    for _ in range(looks):
-        await asyncio.sleep(_LOOK_SECONDS)
+    deadline, pause = time.monotonic() + seconds, 0.01
+    while time.monotonic() < deadline:
+        await asyncio.sleep(pause)
         if situation(there) != before[:-1] or appearance(there) != before:
             return True
+        pause = min(1.5 * pause, LONGEST_PAUSE)
     return False
 
 

@@ -20,8 +20,8 @@ from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
-ALL = 80
-RECENT = 30
+ALL = 56
+RECENT = 26
 
 
 @pytest.fixture(autouse=True)

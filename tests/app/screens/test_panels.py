@@ -142,8 +142,7 @@ async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
     await here.call("kernel.role", principal="bo", role="viewer")
     await there.press("f5")
     await there.sees("○ bo")
-    while panel(there).chosen != bo.id:
-        await there.press("j")
+    await there.press_until("j", lambda: panel(there).chosen == bo.id)
     await there.press("e")
     await there.sees("bo is")
     assert here.kernel.members.role_of(bo) == "editor"
@@ -164,8 +163,7 @@ async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: O
     await until(
         lambda: sum("here over SSH since" in line for line in there.lines) == 2, "both sessions"
     )
-    while panel(there).chosen != sessions[1]:
-        await there.press("j")
+    await there.press_until("j", lambda: panel(there).chosen == sessions[1])
     await there.press("d")
     await there.sees("Why? bo reads it")
     await there.send("lunch")
@@ -196,8 +194,7 @@ async def test_end_of_every_connection_of_somebody_lets_them_come_again(here: Wo
     async with opened(here, as_name="bo") as other, opened(here) as there:
         await there.press("f5")
         await there.sees("● bo")
-        while panel(there).chosen != other.screen.source.me:
-            await there.press("j")
+        await there.press_until("j", lambda: panel(there).chosen == other.screen.source.me)
         await there.press("d")
         await there.sees("Why? bo reads it")
         await there.press("escape", "d")

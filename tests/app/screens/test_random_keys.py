@@ -434,8 +434,6 @@ class Stream:
 async def settled(there: Opened) -> None:
     """Let an app do all that its input makes it do, but not what it asks the kernel for."""
     await screen_updated()
-    if (error := there.app._exception) is not None:  # noqa: SLF001
-        raise error
     async with asyncio.timeout(PATIENCE):
         await there.app._keys.handled()  # noqa: SLF001
 
@@ -446,7 +444,9 @@ async def effect_or_hint(player: Player) -> None:
     there = player.there
     await player.connected()
     key = player.next_key_of_cover() if player.is_covered else None
-    while key is None and player.is_covered:
+    for _ in range(50):
+        if key is not None or not player.is_covered:
+            break
         there.burst("escape")
         await settled(there)
     key = key or player.next_key()

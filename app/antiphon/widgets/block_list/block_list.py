@@ -106,6 +106,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self._streams: set[str] = set()
         """Cells that were written to since the last frame."""
         self._is_preloading = False
+        self.is_laid_out = False
+        """No cell changes until this is set back: moves lay out for themselves."""
         self.clicked: LineRef | None = None
         """The line that was clicked last."""
         self.drawn = Signal[()]()
@@ -323,6 +325,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def layout_now(self) -> None:
         """Bring the layout up to date before moving in it."""
+        if self.is_laid_out:
+            return
         self.viewport.height = self._page.height
         self.anchoring.resolve()
         self.viewport.layout()

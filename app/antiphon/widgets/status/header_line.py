@@ -111,7 +111,9 @@ class HeaderLine(StatusLine):
         """
         self.context, self._people, self._standing = context, people, standing
         self._use, self._notes = use, notes
-        self.update_spans((self.place, context, tuple(people), standing, use, tuple(notes)))
+        # In which cell somebody is changes with each key, and is not shown here.
+        shown = tuple(replace(one, block=one.block and "") for one in people)
+        self.update_spans((self.place, context, shown, standing, use, tuple(notes)))
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme = self.cell_theme
