@@ -11,7 +11,7 @@ async def test_wait_in_an_app_that_fails_raises_its_failure(here: World) -> None
     def fail() -> None:
         raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"):
+    with pytest.raises(ValueError, match="broken"):  # noqa: PT012  the app raises it, too
         async with opened(here) as there:
             there.app.call_later(fail)
             with pytest.raises(ValueError, match="broken"):
