@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import chain, count
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from antiphon_kernel.storage.commit_rows import (
     ADD_PRESENCE,
@@ -248,10 +248,11 @@ class Journal(JournalReader):
             " ORDER BY number"
         )
         updates = await self.updates(context, after)  # first: the blocks of all of them are there
+        reading: Awaitable[Sequence[Sequence[Any]]] = self._database.select(
+            sql, (context.number, omitted)
+        )
         rows, undo, clients = await asyncio.gather(
-            self._database.select(sql, (context.number, omitted)),
-            self.undo(context),
-            self.clients(context),
+            reading, self.undo(context), self.clients(context)
         )
         return StoredContext(
             context,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import re
 import signal
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import aiosqlite
 
@@ -32,6 +33,9 @@ STEPS = (
     "COMMIT",
 )
 """How the statements of one write begin."""
+
+
+_CONFLICT: Final = re.compile(r"\AINSERT OR (?:IGNORE|REPLACE)")
 
 
 def moments(steps: Iterable[str]) -> list[tuple[str, bool]]:
@@ -59,7 +63,7 @@ class _Faults:
         self._reached = 0
 
     def due(self, sql: str) -> bool:
-        due = sql.startswith(self._fault.step)
+        due = _CONFLICT.sub("INSERT", sql, count=1).startswith(self._fault.step)
         self._reached += due
         return due and self._reached >= self._fault.count
 
