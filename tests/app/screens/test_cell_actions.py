@@ -292,7 +292,7 @@ async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_f
     there.screen.frame.notice.clear_hint()
     await there.palette("Restore an earlier version of the cell")
     await there.sees("· bela")
-    await there.type("version 2 ")
+    await there.type("version 1 ")
     await until(lambda: not there.shows("version 2"), "only version 1")
     await there.press("enter")
     await cells_become(there, "one", "two", "three")

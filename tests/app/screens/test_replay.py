@@ -139,7 +139,7 @@ async def test_enter_forks_the_context_as_it_was_and_opens_the_fork(here: World)
     replay = Replay.read(await lines_of(here, "default"))
     options = AppOptions(data=here.data, context=context, replay=replay, speed=None)
     async with shown(options) as there:
-        there.player.seek(APART_MS)  # behind the first block's end
+        there.player.seek(APART_MS - 1)  # before the second block
         await there.press("enter")
         await there.live()
         await there.sees("One.")

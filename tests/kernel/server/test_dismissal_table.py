@@ -61,7 +61,7 @@ STREAMING = [
 MINUTE = 60_000
 LARGE = 12
 """Millions of code points that a reader leaves in the kernel."""
-LIMITS = ServerLimits(connections_each=1_000, strangers=1_000)
+LIMITS = ServerLimits(connections=2_000, connections_each=1_000, strangers=1_000)
 SECRET = "written after the dismissal"
 LATE = "sent after the dismissal"
 WORDS = {"role": "user", "kind": "text", "content": LATE}
