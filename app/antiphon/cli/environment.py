@@ -70,7 +70,7 @@ def environment() -> Iterator[Finding]:
     yield "colours", colours, "themes (COLORTERM=truecolor: all of them, NO_COLOR: none)"
     yield "font", "● ◐ │ ▌ ▸ › · ─ é 日", "signs of the app: none may look like a box"
     yield from _answered(_ask_terminal())
-    if "TMUX" in os.environ:
+    if "TMUX" in os.environ and shutil.which("tmux"):
         asked = "\n".join(f"#{{{name}}}" for name in _TMUX)
         said = _output("tmux", "display-message", "-p", asked)
         for (name, effect), value in zip(_TMUX.items(), said.splitlines(), strict=False):
@@ -94,11 +94,8 @@ def _answered(answer: bytes) -> Iterator[Finding]:
     device = _DEVICE.search(answer)
     columns = [int(one) - 1 for one in _COLUMN.findall(answer)]
     if device is None or len(columns) != len(_SAMPLES):
-        yield (
-            "answers of the terminal",
-            None,
-            "knowing how wide it draws, its keys and its clipboard",
-        )
+        effect = "knowing how wide it draws, its keys and its clipboard"
+        yield "answers of the terminal", None, effect
         return
     wide = zip(_SAMPLES, columns, strict=True)
     others = " ".join(one for one, column in wide if column != cell_len(one))
