@@ -10,10 +10,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
+from types import CoroutineType, FrameType
 
 import pytest
 from hypothesis import settings
@@ -87,6 +87,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def _frames(waiting: object) -> Iterator[str]:
+    """Yield the places in which a coroutine waits, outermost first."""
+    while isinstance(waiting, CoroutineType) and (frame := waiting.cr_frame) is not None:
+        yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}\n'
+        waiting = waiting.cr_await
+
+
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer() -> Generator[None, object, object]:
     """Print what each task waits for when a test's time is over: its stack is the event loop's."""
@@ -97,7 +104,7 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
     def print_tasks(number: int, frame: FrameType | None) -> None:
         with suppress(RuntimeError):  # no loop runs
             for task in asyncio.all_tasks():
-                task.print_stack(file=sys.stderr)
+                sys.stderr.writelines([f"{task.get_name()} waits in\n", *_frames(task.get_coro())])
         fail(number, frame)
 
     signal.signal(signal.SIGALRM, print_tasks)

@@ -62,6 +62,19 @@ _RELEASE: Final = (
     " WHERE o.context = given.context AND o.epoch = given.epoch AND kernel = ? RETURNING o.context"
 )
 _LEFT: Final = f"SELECT context FROM owners WHERE kernel NOT IN ({_LIVE}) ORDER BY context"
+_END_SILENT: Final = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND usename = current_user"
+    " AND application_name = current_setting('application_name')"
+    " AND state = 'active' AND wait_event = 'ClientRead' AND xact_start IS NOT NULL"
+    " AND state_change < clock_timestamp()"
+    " - CAST(current_setting('idle_in_transaction_session_timeout') AS interval)"
+)
+"""Ends transactions of which only a part has come from a kernel that stands still, or was cut off.
+
+They would hold up whoever takes its trees. The server's own limit begins after a whole pipeline.
+"""
+
 _END: Final = "DELETE FROM kernels WHERE number = ? RETURNING number"
 """Leaves what the kernel had to anybody."""
 
@@ -143,6 +156,7 @@ class Ownership:
             sent = asyncio.get_running_loop().time()
             if await self._database.select(_RENEW, (self._lease_seconds, self.kernel)):
                 self._extend(sent)
+                await self._database.select(_END_SILENT)
                 return
         self._lose_all()
         await self._register()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+import psycopg
 import pytest
 
 from antiphon_kernel.cluster import forwarding
@@ -145,3 +146,27 @@ async def test_left_names_the_trees_of_who_has_died(store: str, open_owner: Open
             await asyncio.sleep(0.05)
 
     assert not first.owns(ROOT)
+
+
+async def test_tree_of_a_kernel_that_stands_still_in_a_transaction_is_taken(
+    store: str, open_owner: OpenOwner
+) -> None:
+    link = DatabaseLink(store)
+    await link.start()
+    first, second = await open_owner(link.url), await open_owner()
+    await first.acquire(ROOT)
+    writing = await psycopg.AsyncConnection.connect(store, application_name="antiphon")
+    await writing.execute("SET idle_in_transaction_session_timeout = '2s'")
+    await writing.commit()
+    with suppress(psycopg.OperationalError):  # the server has ended it
+        async with writing.pipeline():
+            await writing.execute("SELECT FROM journal.owners FOR SHARE")  # no more of it comes
+            link.stop()
+            async with asyncio.timeout(PATIENCE):
+                while not second.owns(ROOT):
+                    with suppress(NotOwnerError):  # as long as the lease lasts
+                        await second.acquire(ROOT)
+
+    await writing.close()
+    link.go_on()
+    await link.close()
