@@ -254,10 +254,12 @@ class PostgresDatabase:
 
         Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
         """
-        async with self._connection() as connection:  # it is closed, which ends the transaction
+        async with self._connection() as connection:
             await connection.execute(_ALONE, prepare=False)
             await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
             yield
+            with suppress(psycopg.OperationalError):  # the server has ended it
+                await connection.execute("ROLLBACK")
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[_Connection]:
