@@ -207,8 +207,8 @@ class PostgresDatabase:
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[TupleRow]:
         """Return every row of a query."""
         async with self._reading, self._connection() as connection:
-            cursor = await connection.execute(translate(sql), values, binary=True)
-            return await cursor.fetchall()
+            async with await connection.execute(translate(sql), values, binary=True) as cursor:
+                return await cursor.fetchall()
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """Carry out one statement in a transaction of its own; the number of the row it made."""

@@ -15,6 +15,8 @@ from antiphon_kernel.tools import block as block_tools
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
+pytestmark = pytest.mark.sqlite
+
 SEEDS = int(os.environ.get("ANTIPHON_CASES", "150")) // 75
 STEPS = 20
 
