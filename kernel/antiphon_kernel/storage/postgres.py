@@ -207,7 +207,8 @@ class PostgresDatabase:
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[TupleRow]:
         """Return every row of a query."""
         async with self._reading, self._connection() as connection:
-            async with await connection.execute(translate(sql), values, binary=True) as cursor:
+            cursor = await connection.execute(translate(sql), values, binary=True)
+            async with cursor:
                 return await cursor.fetchall()
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
