@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,12 +121,7 @@ def kill_leader(terminal: Terminal) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="lists processes by /proc")
 @pytest.mark.parametrize(
     ("is_made", "go"),
-    [
-        (False, Terminal.disconnect),
-        (True, Terminal.hang_up),
-        (True, Terminal.disconnect),
-        (True, kill_leader),
-    ],
+    [(False, Terminal.disconnect), (True, kill_leader)],
 )
 def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
     machine: Machine, tmp_path: Path, *, is_made: bool, go: Callable[[Terminal], None]
@@ -143,7 +137,7 @@ def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
 
 @pytest.mark.parametrize(
     ("in_a_shell", "go"),
-    [(False, Terminal.disconnect), (False, kill_leader), (True, kill_child)],
+    [(False, Terminal.disconnect), (True, kill_child)],
 )
 def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
     machine: Machine, *, in_a_shell: bool, go: Callable[[Terminal], None]
@@ -163,25 +157,17 @@ def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
 
 
 FAULTY = """
-import sys
-from antiphon.cli.commands import antiphon
 from antiphon.screens.conversation_frame import ConversationFrame
-
-def fail(self):
-    raise RuntimeError("a fault of the app")
-
-ConversationFrame.action_help = fail
-sys.argv[0] = "antiphon"
-antiphon()
+ConversationFrame.action_help = lambda self: 1 / 0
 """
 
 
 def test_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(machine: Machine) -> None:
     begin(machine)
-    argv = [sys.executable, "-c", FAULTY, "join"]
-    with Terminal(argv, env=machine.env, cwd=machine.project, rows=60) as terminal:
+    argv = [ANTIPHON, "join"]
+    with Terminal(argv, env=machine.env, cwd=machine.project, rows=60, before=FAULTY) as terminal:
         terminal.wait_for("some text")
         terminal.wait_for("live")
         terminal.press("f1")
         assert terminal.wait_for_end() == 1
-        assert "RuntimeError: a fault of the app" in terminal.text
+        assert "ZeroDivisionError: division by zero" in terminal.text
