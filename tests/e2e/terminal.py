@@ -71,8 +71,8 @@ def start_in_terminal(
     *,
     env: Mapping[str, str],
     cwd: Path | None,
-    cols: int,
-    rows: int,
+    cols: int = 80,
+    rows: int = 24,
     forks: bool = False,
     before: str = "",
 ) -> tuple[int, subprocess.Popen[bytes]]:
