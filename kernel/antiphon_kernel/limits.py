@@ -86,7 +86,7 @@ class Limits(BaseModel):
     snapshot_transactions_on_close: int = 100
     """With fewer transactions no snapshot is written on closing; the next opening reads them."""
     recent_blocks: int = 2_000
-    """Last blocks of a long context that are stored separately, so that it opens with these only."""
+    """Last blocks of a long context that are stored apart; it opens with these only."""
     whole_context_seconds: float = 1_800.0
     """Time without use of others after which an open long context holds only these again."""
     idle_context_seconds: float = 300.0
@@ -110,7 +110,7 @@ class Limits(BaseModel):
     """How long a model's or a tool's block stays open after a write by a session of a single call,
     such as a POST or a one-shot command; each further write extends it."""
     kernel_lease_seconds: float = 5.0
-    """Of kernels on one database: time after which a kernel that does not renew its lease loses it."""
+    """Of kernels on one database: time after which a lease that is not renewed ends."""
     takeover_look_seconds: float = 1.0
     """Of kernels on one database: time between two checks for contexts of kernels that ended."""
     append_silence_seconds: float = 0.1

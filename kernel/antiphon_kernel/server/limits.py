@@ -68,8 +68,8 @@ class ServerLimits:
     read_tick: float = 0.005
     """Longest pause before a fast writer is read again."""
     broadcast_tick: float = 0.001
-    """Longest pause after a broadcast of several changes. It is short, since some clients wait for a
-    change to arrive before they go on."""
+    """Longest pause after a broadcast of several changes. It is short, since some clients wait for
+    a change to arrive before they go on."""
     presence_tick: float = 0.04
     """Pause between two broadcasts of who is where; the first is sent at once."""
     merged_updates: int = 100

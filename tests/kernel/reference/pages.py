@@ -241,7 +241,7 @@ def _index() -> Iterator[str]:
     )
     yield (
         "In the examples the kernel belongs to amy. bo and cleo are people with the role of an"
-        " editor, and aria is a model. `as` beside a call says who makes it; if it is absent, amy does.\n"
+        " editor, and aria is a model. `as` beside a call says who makes it; if absent, amy.\n"
     )
     yield "| tool | needs | does |"
     yield "|---|---|---|"
