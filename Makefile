@@ -75,12 +75,12 @@ test-kernel test-app test-e2e: test-%: $(READY)
 test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
 	@$(LIMITED) -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
 
-# The last one of each minor version that is here, of the system or of pyenv.
-PYTHONS ?= $(foreach minor,12 13 14 15,$(lastword $(wildcard /usr/bin/python3.$(minor) \
+# The newest that is here, of the system or of pyenv.
+PYTHONS ?= $(lastword $(foreach minor,12 13 14 15,$(wildcard /usr/bin/python3.$(minor) \
 	/usr/local/bin/python3.$(minor) $(HOME)/.pyenv/versions/3.$(minor).*/bin/python)))
 PART := tests/kernel/types tests/app/cli tests/e2e/test_call.py
 
-test-pythons: $(READY) ## a part of the tests with newer Pythons that are here (PYTHONS="/path/to/python3.14 ...")
+test-pythons: $(READY) ## a part of the tests with the newest Python that is here (PYTHONS="/path/to/python3.12 ...")
 	@for python in $(PYTHONS); do \
 		venv=$(VENV)/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
 		echo "With $$($$python --version):" && $(BIN)/uv venv --quiet --clear --python $$python $$venv && \
