@@ -403,7 +403,7 @@ def call(
 
 @antiphon.command()
 @DATA
-@_as_name
+@click.option("--as", "as_name", metavar="NAME", help="Act as this program, made on first use.")
 def mcp(data: Path | None, as_name: str | None) -> None:
     """Let an agent outside read and edit: an MCP server on standard input and output.
 
