@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from threading import Event
 from typing import Any, cast
 
@@ -22,11 +21,10 @@ from antiphon_kernel.client.tool_client import ToolClient
 from tests import acp_schema
 from tests.app.acp_agent.connected import Editor
 from tests.e2e.machine import ANTIPHON, Machine
-from tests.e2e.sharing import message
 from tests.processes import children_of, has_ended
 from tests.programs.model_server import Answer, ModelServer, ToolUse
 from tests.programs.opencode import Opencode
-from tests.waiting import PATIENCE, until, wait_until
+from tests.waiting import PATIENCE, until
 
 
 class Conversation:
@@ -39,14 +37,11 @@ class Conversation:
         self._calls = ToolClient(lambda: stated_address(machine.data))
 
     async def configure(self) -> None:
-        """Make opencode an agent of the project, with its lines recorded.
-
-        It has the kernel's tools over MCP too, as if somebody had started it elsewhere.
-        """
+        """Make opencode an agent of the project, with its lines recorded."""
         home = self.machine.home
-        at = partial(Opencode.at, home / "opencode", self.machine.project, self.model)
-        permission = {"edit": "ask"}
-        opencode = at(permission=permission)
+        opencode = Opencode.at(
+            home / "opencode", self.machine.project, self.model, permission={"edit": "ask"}
+        )
         env = {key: one for key, one in opencode.env.items() if os.environ.get(key) != one}
         recorder = [sys.executable, acp_schema.__file__, str(self.recorded)]
         command = [*recorder, str(opencode.path), "acp"]
@@ -55,11 +50,6 @@ class Conversation:
         config = home / "config" / "antiphon" / "config.toml"
         lines = ["[discovery]", "local_ports = []", "[agents.opencode]", *table]
         config.write_text("\n".join(lines), "utf-8")
-        await asyncio.to_thread(self.machine.call, self.machine.data, "session.whoami")
-        address = stated_address(self.machine.data)
-        served = {"type": "remote", "url": f"{address.http}/mcp", "enabled": True}
-        headers = {"Authorization": f"Bearer {address.token}"}
-        at(permission=permission, mcp={"antiphon": {**served, "headers": headers}})
 
     async def call(self, tool: str, **params: Any) -> dict[str, Any]:
         return await self._calls.call(tool, params)
@@ -163,44 +153,6 @@ async def it_calls_a_tool_and_is_told_what_was_typed(here: Conversation) -> None
     assert "+And: The first line. The end." in json.dumps(here.model.requests[-2]["messages"])
 
 
-async def it_edits_a_block_that_a_person_is_in_with_the_tools_of_antiphon(
-    here: Conversation,
-) -> None:
-    new = {**message("one\ntwo\nthree\n"), "role": "model"}  # nobody answers
-    made = await here.call("block.create", **new)
-    block, machine = str(made["block_id"]), here.machine
-    terminal = machine.terminal("join")
-
-    def type_into_it() -> None:
-        terminal.wait_for("three")
-        terminal.edit_last_cell()
-        terminal.type("four ")
-        wait_until(lambda: "four" in machine.content(block), "what was typed has arrived")
-
-    await asyncio.to_thread(type_into_it)
-    change = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
-    edit = {"block_id": block, "base_version": made["version"], "operations": [change]}
-    sent = await here.send(
-        "Change the last line.",
-        [ToolUse("antiphon_read_block", {"block_id": block})],
-        [ToolUse("antiphon_edit", edit)],
-        ["I have changed it."],
-    )
-    *_, text = await here.answered(sent)
-    assert text["text"] == "I have changed it."
-    read, edited = here.model.results()[-2:]
-    assert "2\\tthree" in read and "context_version" in edited
-    terminal.wait_for("LAST")
-    terminal.type("five")
-    await asyncio.to_thread(
-        wait_until, lambda: machine.content(block) == "four fiveone\ntwo\nLAST\n", "what is typed"
-    )
-    terminal.close()
-    blamed, text = (await here.call("block.blame", block_id=block))["runs"], machine.content(block)
-    wrote = [text[one["start"] : one["end"]] for one in blamed if one["username"] == "opencode"]
-    assert "".join(wrote) == "LAST"
-
-
 async def it_asks_before_it_changes_a_file_that_a_person_has_open(here: Conversation) -> None:
     path = here.machine.project / "README.md"
     change = {"filePath": str(path), "oldString": "With two", "newString": "With three"}
@@ -297,7 +249,6 @@ async def test_opencode_takes_part_in_a_context(machine: Machine) -> None:
         await here.configure()
         await a_person_types_into_what_it_writes(here)
         await it_calls_a_tool_and_is_told_what_was_typed(here)
-        await it_edits_a_block_that_a_person_is_in_with_the_tools_of_antiphon(here)
         await it_asks_before_it_changes_a_file_that_a_person_has_open(here)
         await it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here)
         await it_is_stopped_in_the_middle_of_its_answer(here)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -30,14 +30,14 @@ class Opencode:
         project: Path,
         model: ModelServer,
         *,
-        mcp: Mapping[str, Any] | None = None,
+        mcp: Mapping[str, Sequence[str]] | None = None,
         permission: Mapping[str, Any] | None = None,
     ) -> Self:
         """Write its configuration below `home`; skip the test if opencode is not installed.
 
         Args:
             project: the folder to start it in.
-            mcp: MCP servers by name, as its configuration has them.
+            mcp: commands of MCP servers by name.
             permission: what it asks about before it does it, such as `{"edit": "ask"}`; nothing
                 if None.
         """
@@ -68,7 +68,10 @@ class Opencode:
                 }
             },
             "permission": permission or {},
-            "mcp": mcp or {},
+            "mcp": {
+                name: {"type": "local", "command": list(command), "enabled": True}
+                for name, command in (mcp or {}).items()
+            },
         }
         written = folders["config"] / "opencode" / "opencode.json"
         written.parent.mkdir(exist_ok=True)
