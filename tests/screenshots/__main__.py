@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from textual._doc import take_svg_screenshot
 
-from tests.screenshots.shots import SCREENS, SceneApp
+from tests.screenshots.shots import GALLERY, SceneApp
 
 FOLDER = Path(__file__).parents[2] / "screenshots"
 
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[2] / "screenshots"
 def take_all(folder: Path) -> None:
     """Let the app find no settings, and no place where somebody was before, and keep none."""
     folder.mkdir(exist_ok=True)
-    for name, shot in SCREENS.items():
+    for name, shot in GALLERY.items():
         with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
             for one in ("CONFIG", "STATE"):
                 patch.setenv(f"XDG_{one}_HOME", f"{home}/{one}")

@@ -105,6 +105,8 @@ async def beside(scene: Scene, there: Opened) -> None:
     there.screen.source.fade()
     scope = there.screen.controllers.scope
     await until(lambda: scope.file is not None and not scope.file.is_dirty, "it is saved")
+    for page in there.app.context.pages:
+        await page.screen.contexts.fetch_files()
     await there.press("escape", mode=Mode.NAVIGATE)
     await there.press("enter", mode=Mode.EDIT)
     await still(there)
@@ -179,6 +181,7 @@ async def choosing_context(scene: Scene, there: Opened) -> None:
         text = {"kind": "text", "content": f"Another verse for **{label}**."}
         await scene.call(scene.you, "block.create", context=label, **text)
     await settled(scene, there)
+    await there.screen.contexts.fetch()  # what is here is seen
     await pressing("verse for try-2-again", "f4")(scene, there)
 
 

@@ -36,7 +36,7 @@ class Shot:
     """Models that ask for leave before they do anything."""
 
 
-SCREENS: Final[Mapping[str, Shot]] = {
+GALLERY: Final[Mapping[str, Shot]] = {
     "demo-80x24": Shot(SMALL, plays.editing),
     "first-80x24": Shot(SMALL, plays.opening, label="notes"),
     "both-80x24": Shot(SMALL, plays.above),
@@ -50,13 +50,16 @@ SCREENS: Final[Mapping[str, Shot]] = {
     "light-120x40": Shot(MIDDLE, plays.editing, theme="antiphon-light"),
     "wide-200x60": Shot(LARGE, plays.above),
     "file-170x40": Shot((170, 40), plays.beside),
+}
+"""Those that README and documentation show."""
+
+SCREENS: Final[Mapping[str, Shot]] = {
+    **GALLERY,
     "file-80x24": Shot(SMALL, plays.beside),
     "help-80x24": Shot(SMALL, plays.pressing("F1", "f1")),
-    "help-120x40": Shot(MIDDLE, plays.pressing("F1", "f1")),
     "palette-80x24": Shot(SMALL, plays.choosing_action),
     "commands-80x24": Shot(SMALL, plays.pressing("/theme", "slash")),
     "contexts-80x24": Shot(SMALL, plays.choosing_context),
-    "contexts-120x40": Shot(MIDDLE, plays.choosing_context),
     "open-file-80x24": Shot(SMALL, plays.choosing_file),
     "question-80x24": Shot(SMALL, plays.removing),
     "reading-80x24": Shot(SMALL, plays.pressing("cached up to here", "escape", "w")),
