@@ -1,7 +1,7 @@
-"""The whole screen, as a picture: text and styles.
+"""Pictures: of whole screens as SVG, and of cells as text with its styles, line by line.
 
-`pytest --snapshot-update` accepts what differs. `make screenshots` and `python -m
-tests.screenshots.cells FOLDER` write it as SVG: look at it before.
+`pytest --snapshot-update` accepts what differs. Look at it before: in `snapshot_report.html`, and
+for cells in what `python -m tests.screenshots.cells FOLDER` writes.
 """
 
 from __future__ import annotations
