@@ -18,7 +18,7 @@ from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import Machine
 from tests.e2e.test_run import END, TEXT, configure, scripted, wired
 from tests.wire.answering import Said, answer
-from tests.wire.server import JSON, WireAnswer, WireServer
+from tests.wire.server import JSON, WireAnswer, WireRequest, WireServer
 
 EVIL = '[models.evil]\nkind = "openai-chat"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
 
@@ -137,9 +137,9 @@ KEY = "sk-planted-6b1f0c"
 FILE_KEY = "sk-in-a-file-93ac7"
 
 
-def refusal(key: str) -> WireAnswer:
+def refusal(request: WireRequest) -> WireAnswer:
     """An answer of a provider that repeats the key, as some do in part."""
-    message = f"Incorrect API key provided: {key}."
+    message = f"Incorrect API key provided: {request.headers['authorization'].split()[1]}."
     error = {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}
     return WireAnswer(json.dumps({"error": error}).encode(), 401, JSON)
 
@@ -178,7 +178,7 @@ async def test_key_is_sent_to_its_provider_and_is_nowhere_else(machine: Machine)
         return done.returncode
 
     async with WireServer() as server:
-        server.answers += [refusal(KEY), refusal(FILE_KEY), refusal(KEY), refusal(FILE_KEY)]
+        server.reply = refusal
         configure(
             machine,
             wired(server, "first", 'key_env = "MY_KEY"'),
