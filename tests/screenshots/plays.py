@@ -133,9 +133,7 @@ async def scrubbing(scene: Scene, there: Opened) -> None:
     await there.mode(Mode.NAVIGATE)
     await there.press("h")
     await there.sees(" of ")
-    await there.press("left")
-    await there.sees("An antiphon is a chant")
-    await still(there)
+    await pressing("An antiphon is a chant", "left")(scene, there)
 
 
 async def finding(scene: Scene, there: Opened) -> None:
@@ -146,12 +144,6 @@ async def finding(scene: Scene, there: Opened) -> None:
     await there.press(*"type")
     await there.sees("1 of")
     await settled(scene, there)
-
-
-async def opening(scene: Scene, there: Opened) -> None:
-    """You are in a context in which nothing has been written."""
-    await there.sees("People and models write")
-    await still(there)
 
 
 async def managing(scene: Scene, there: Opened) -> None:

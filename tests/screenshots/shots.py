@@ -38,7 +38,7 @@ class Shot:
 
 GALLERY: Final[Mapping[str, Shot]] = {
     "demo-80x24": Shot(SMALL, plays.editing),
-    "first-80x24": Shot(SMALL, plays.opening, label="notes"),
+    "first-80x24": Shot(SMALL, plays.pressing("People and models write"), label="notes"),
     "both-80x24": Shot(SMALL, plays.above),
     "blame-80x24": Shot(SMALL, plays.blaming),
     "history-80x24": Shot(SMALL, plays.scrubbing),
@@ -101,4 +101,6 @@ class SceneApp(AntiphonApp):
         """Do what happens before the picture."""
         there = Opened(self, pilot)
         await there.live()
+        if self._shot.label is None:
+            await plays.settled(self._scene, there)
         await self._shot.play(self._scene, there)
