@@ -162,7 +162,6 @@ async def choosing_action(scene: Scene, there: Opened) -> None:
     """You look for what can be done, over a text that is being written."""
     await streaming(scene, there)
     await pressing("Search", "ctrl+p")(scene, there)
-    there.app.screen.query_one(Input).cursor_blink = False
     await pressing("History of the page", *"hist")(scene, there)
 
 
