@@ -1,4 +1,4 @@
-"""Git changes the working tree under open files, clean and dirty, in a repository of 500 files."""
+"""Git changes the working tree under open files, clean and dirty, in a repository of 100 files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tree(folder: Path) -> Mapping[str, tuple[bytes, int]]:
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository on its branch `mine`, with another branch from the same commit."""
     folder = tmp_path_factory.mktemp("repository")
-    names = [f"d{at // 20:02}/f{at % 20:02}" for at in range(500)]
+    names = [f"d{at // 4:02}/f{at % 4:02}" for at in range(100)]
     for name in names:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("".join(f"{name} line {at}\n" for at in range(10)))
