@@ -216,7 +216,7 @@ async def test_conflict_of_a_rebase_is_decided_in_the_block(opened: OpenReposito
 async def test_change_of_many_open_files_is_one_step_of_undo_for_each(
     opened: OpenRepository,
 ) -> None:
-    names = [f"d{at // 10:02}/f{at % 10 * 2:02}" for at in range(60)]
+    names = [f"d{at // 2:02}/f{at % 2 * 2:02}" for at in range(40)]
     await opened.open(*names)
     before = {name: opened.text(name) for name in names}
     await opened.git("checkout -q other")

@@ -240,7 +240,7 @@ FAULTS: dict[Fault, int] = {
     blame_leaves_the_end_out: 0,
     an_edit_of_an_earlier_version_takes_its_line_numbers_for_those_of_now: 1,
     a_splice_of_an_earlier_version_ignores_what_has_come_since: 1,
-    an_earlier_version_is_read_one_too_late: 0,
+    an_earlier_version_is_read_one_too_late: 11,
 }
 """Each with the first seed that shows it."""
 

@@ -53,7 +53,7 @@ async def test_large_update_is_refused_whole(
     there = await make("there before 😀", status="done")
     structured = await make(schema={"type": "list"}, content=[1])
     offline = Offline(context, bo, 1)
-    offline.write(there, 3_000)
+    offline.write(there, 1_500)
     blocks = offline.blocks
     code = ErrorCode.PERMISSION_DENIED
     update = b""
@@ -66,7 +66,7 @@ async def test_large_update_is_refused_whole(
     elif wrong == "gap":
         blocks[there]["content"].insert(0, "skipped")
         lost = offline.doc.get_state()
-        offline.write(there, 3_000)
+        offline.write(there, 1_500)
         update, code = offline.doc.get_update(lost), ErrorCode.GAP
     else:
         draft = offline.draft()
