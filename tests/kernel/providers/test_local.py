@@ -141,8 +141,8 @@ async def test_answer_is_streamed_counted_limited_and_ended_and_a_long_request_r
     assert local.key not in repr(error)
     # A stream that is closed ends the generation, and the next request begins.
     prompt = question(LONG, max_tokens=1500)
-    async with aclosing(local.provider.stream(asking(prompt))) as events:
-        assert isinstance(await anext(events), TextDelta)
+    async with aclosing(local.provider.stream(asking(prompt))) as stream:
+        assert isinstance(await anext(stream), TextDelta)
         began = await asyncio.to_thread(local.slot)
         assert began["is_processing"]
     while (slot := await asyncio.to_thread(local.slot))["is_processing"]:
