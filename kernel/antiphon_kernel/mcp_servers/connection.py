@@ -47,7 +47,6 @@ _LONGEST_QUESTION: Final = 100_000
 """Bytes of a question that people are asked: its schema is checked while others wait."""
 
 _tls_context = cache(httpx2.create_ssl_context)
-"""Returns the TLS context of all connections."""
 
 _asking: ContextVar[Ask | None] = ContextVar("_asking", default=None)
 """The call in whose name something is asked; a server on a pipe does not say in whose."""
@@ -75,9 +74,8 @@ class Connection:
                 transport = stdio_streams(config, self.project, log, self.ended)
             else:
                 timeout = httpx2.Timeout(30.0, read=None)  # a call has a time of its own
-                http = httpx2.AsyncClient(
-                    headers=dict(config.headers), verify=_tls_context(), timeout=timeout
-                )
+                tls, headers = _tls_context(), dict(config.headers)
+                http = httpx2.AsyncClient(headers=headers, verify=tls, timeout=timeout)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(
                     config.url, http_client=http, max_sse_event_size=LONGEST_LINE

@@ -79,7 +79,6 @@ class GeminiModel(LibraryModel):
         options = HttpOptions(
             base_url=self.config.base_url or GOOGLE_URL,
             httpx_async_client=client,
-            # For clients that are not asked, but opened: one for each would be made otherwise.
             async_client_args={"verify": tls_context(), "ssl": tls_context()},
         )
         service = Client(vertexai=False, api_key=key, http_options=options)
