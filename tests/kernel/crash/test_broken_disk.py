@@ -180,7 +180,7 @@ async def test_full_disk_is_told_and_nothing_acknowledged_is_lost(
     await goes_on_and_reopens(work, tmp_path)
 
 
-BLOCKS = 8
+BLOCKS = 30
 
 
 Make = Callable[[Kernel, str, str], Awaitable[None]]
