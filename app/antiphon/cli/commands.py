@@ -112,8 +112,8 @@ def antiphon(
 
     With a file of the project: open the app with that file, at a line if one is given.
 
-    Exit codes: 0 ended as asked, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no kernel
-    could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
+    Exit codes: 0 ended as asked, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no
+    kernel could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
     """
     command = click_context.invoked_subcommand
     if command is not None:
