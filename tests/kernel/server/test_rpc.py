@@ -378,7 +378,7 @@ async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: Ser
     subscriber = caller(served)
     assert has_subscription(served, subscriber, subscription)
     length = 1
-    for number in range(60):
+    for number in range(40):
         insert = f"{number:04}" * 50_000
         params = {"block_id": block, "offset": 0, "delete_count": length, "insert": insert}
         await served.kernel.call(served.me, "block.splice", params)
@@ -386,7 +386,7 @@ async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: Ser
     kinds = []
     while "resync" not in kinds:
         kinds.append((await receive(socket))["event"]["kind"])
-    assert len(kinds) < 60
+    assert len(kinds) < 40
     socket.transport.abort()
     await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
 
