@@ -36,15 +36,15 @@ class Limits(BaseModel):
     splices_per_patch: int = 5_000
     """Separate places that one patch changes; each costs some 0.3 ms in a text of a megabyte."""
     query_code_points: int = 1_000
-    """Length of what a search looks for."""
+    """Length of the text that a search looks for."""
     regex_seconds: float = 2.0
-    """How long the regular expression of one search may run, over all that it looks at."""
+    """How long the regular expression of one search may run, over all texts."""
     regex_line_seconds: float = 0.5
-    """How long it may run on one line; it can take hundreds of megabytes a second."""
+    """How long it may run on one line; it can take hundreds of megabytes of memory a second."""
     search_code_points: int = 1_000_000
-    """Text that one search answers with; what goes beyond is left out, as `truncated` says."""
+    """Text in the answer of one search; more is left out, and `truncated` says so."""
     page_code_points: int = 1_000_000
-    """JSON of the messages in one answer; what goes beyond is on the next page."""
+    """JSON of the messages in one answer; more is on the next page."""
     update_bytes: int = 4_000_000
     """One raw update of a connected client."""
     catch_up_bytes: int = 32_000_000
@@ -56,9 +56,9 @@ class Limits(BaseModel):
     update_clients: int = 10_000
     """CRDT client ids whose items are in one raw update."""
     attachment_bytes: int = ATTACHMENT_BYTES
-    """One attached file; as base64 it fits one call, and every provider takes as much."""
+    """One attached file; as base64 it fits into one call, and every provider accepts it."""
     attachment_text_bytes: int = 1_000_000
-    """The same of a file that is text, which models read whole."""
+    """One attached file that is text, since models read all of it."""
     attachments_per_message: int = 20
     """Files attached to one message."""
     project_instructions_bytes: int = 100_000
@@ -74,30 +74,30 @@ class Limits(BaseModel):
     parent_depth: int = 512
     """Length of the chain of parents above a block."""
     clients_per_invitation: int = 1_000
-    """Programs that may come in with one invitation that allows any number."""
+    """Clients that may come in with one invitation that allows any number."""
     undo_entries: int = 500
-    """Things a principal can undo in one context; of older ones an eighth as many stay for a while,
-    then they fall off the stack."""
+    """Units that a principal can undo in one context; up to an eighth more stay for a while before
+    the oldest are dropped."""
     snapshot_transactions: int = 2_000
-    """Transactions after which a context's snapshot is written anew; of a long document one for
-    each kilobyte."""
+    """Transactions after which a context's snapshot is written anew; if the document is long, one
+    for each kilobyte of it."""
     snapshot_bytes: int = 1_000_000
-    """The same for the bytes of transactions; of a long document half its size."""
+    """The same in bytes of transactions; if the document is long, half its size."""
     snapshot_transactions_on_close: int = 100
-    """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
+    """With fewer transactions no snapshot is written on closing; the next opening reads them."""
     recent_blocks: int = 2_000
-    """Last blocks of a long context that are stored apart, so that it opens with these only."""
+    """Last blocks of a long context that are stored apart; it opens with these only."""
     whole_context_seconds: float = 1_800.0
-    """An open long context holds only these again when no others have been needed for so long."""
+    """Time without use of others after which an open long context holds only these again."""
     idle_context_seconds: float = 300.0
-    """An open context is closed when nobody has used it for so long."""
+    """Time without use after which an open context is closed."""
     idle_check_seconds: float = 5.0
-    """How often it is looked whether there is such a context."""
+    """Time between two checks for such contexts."""
     open_contexts: int = 32
-    """Of more open contexts, those that nobody uses are closed sooner, the one that has not been
-    used for the longest time first."""
+    """Open contexts above which unused ones are closed sooner, beginning with the one that was not
+    used for the longest time."""
     spare_context_seconds: float = 15.0
-    """How long such a context is unused before that."""
+    """Time without use after which such a context is closed."""
     subscriptions_per_session: int = 64
     """Subscriptions that one session has at a time."""
     subscription_events: int = 1_000
@@ -108,13 +108,13 @@ class Limits(BaseModel):
     """A streamed append is flushed when more than this is buffered."""
     write_lease_seconds: float = 60.0
     """How long a model's or a tool's block stays open after a write by a session of a single call,
-    such as a POST or a one-shot command; each further write begins anew."""
+    such as a POST or a one-shot command; each further write extends it."""
     kernel_lease_seconds: float = 5.0
-    """Kernels on one database: how long one of which nothing is heard keeps its contexts."""
+    """Of kernels on one database: time after which a lease that is not renewed ends."""
     takeover_look_seconds: float = 1.0
-    """How often each of them looks whether another one has left contexts behind."""
+    """Of kernels on one database: time between two checks for contexts of kernels that ended."""
     append_silence_seconds: float = 0.1
-    """A streamed append is flushed after so long without another one."""
+    """Time without another append after which a streamed append is flushed."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -87,7 +87,7 @@ class ContextExpandResult(Result):
     errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.CONTEXT_TOO_LONG),
 )
 async def compact_context(call: Call, params: ContextCompactParams) -> ContextCompactResult:
-    """Put a summary in the place of the older part of what models read.
+    """Replace the older part of what models read by a summary.
 
     The summary is a block like any other, an extract that quotes what was said and lists every call
     with the path of its result. Models read from it on; the blocks before stay, and people read,

@@ -232,7 +232,7 @@ class ExportResult(BlockResult):
 
 @tool("block.export", needs=Permission.READ, errors=REFERENCES)
 async def export_content(call: Call, params: ExportParams) -> ExportResult:
-    """Take the whole content of a block out, with its schema."""
+    """Return the whole content of a block as JSON, with its schema."""
     context, block = await call.block(params.block_id)
     result = ExportResult.of(
         context,
@@ -308,7 +308,7 @@ class IncrementResult(WriteResult):
 
 @tool("block.increment", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def increment(call: Call, params: IncrementParams) -> IncrementResult:
-    """Count on. Increments that happen at the same time all count.
+    """Add to a counter. Increments that happen at the same time are all counted.
 
     Integers are exact at any length; decimals add up as they are written (0.1 and 0.2 are 0.3).
     """
@@ -385,7 +385,7 @@ class DeleteItemParams(Params):
 
 @tool("block.delete_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
-    """Take an item out of a list."""
+    """Remove an item from a list."""
     path = _path_to(params.section, params.field)
 
     def plan(context: Context, block: str) -> list[Write]:

@@ -233,7 +233,7 @@ async def rename_context(call: Call, params: ContextRenameParams) -> ContextStat
 
 @tool("context.archive", needs=Permission.ARRANGE, errors=_STATES)
 async def archive_context(call: Call, params: ContextArchiveParams) -> ContextStateResult:
-    """Put a context out of the way, or bring it back.
+    """Archive a context, or bring it back.
 
     An archived context is left out of context.list unless it is asked for. It keeps its label and
     everything in it, and can be read and written as before. The default context is not archived.

@@ -95,7 +95,7 @@ class SessionNameResult(Result):
 
 @tool("session.name", needs=Permission.READ)
 async def set_display_name(call: Call, params: SessionNameParams) -> SessionNameResult:
-    """Say how one wants to be called. The username, which ids and commands use, stays."""
+    """Set one's display name. The username, which ids and commands use, stays the same."""
     await call.kernel.members.set_display_name(call.actor.principal, params.display_name)
     return SessionNameResult(
         username=call.actor.principal.username, display_name=params.display_name
@@ -420,7 +420,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
     kind = _INVITED_KINDS.get(params.role, PrincipalKind.HUMAN)
     if kind is not PrincipalKind.HUMAN and params.name is None:
         raise invalid_params(
-            f"A {kind} that is invited has a name of its own: give name.",
+            f"An invitation of kind {kind} is for somebody with a name: give name.",
             field="name",
         )
     if params.name is not None and params.name in kernel.members:
@@ -471,7 +471,7 @@ async def invites(call: Call, params: NoParams) -> InvitesResult:
 
 @tool("kernel.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
-    """Take back an invitation, or all of one principal: who came in with it has to go at once."""
+    """Revoke an invitation, or all of one principal; sessions that came with it end at once."""
     invitations = call.kernel.invitations
     if (params.invitation is None) == (params.principal is None):
         raise invalid_params(

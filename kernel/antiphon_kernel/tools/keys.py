@@ -139,7 +139,7 @@ async def list_keys(call: Call, params: NoParams) -> KeyListResult:
 
 @tool("key.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
-    """Take back a key, or all of one principal: who came in with it has to go at once."""
+    """Revoke a key, or all of one principal; sessions that came with it end at once."""
     kernel = call.kernel
     if (params.fingerprint is None) == (params.principal is None):
         raise invalid_params(
@@ -251,7 +251,7 @@ async def ask_key(call: Call, params: KeyAskParams) -> KeyAskResult:
 
 @tool("key.requests", needs=Permission.OWN)
 async def key_requests(call: Call, params: KeyRequestsParams) -> KeyRequestsResult:
-    """Say whose unknown keys wait for a decision; with `wait` the answer comes with the next.
+    """List unknown keys that wait for a decision; with `wait` answer as soon as one comes.
 
     Each of several kernels on one database tells of those who wait at its SSH hosts.
     """

@@ -46,7 +46,7 @@ class ContextUsageResult(Result):
 
 @tool("context.usage", needs=Permission.READ, errors=READING)
 async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
-    """Estimate how many tokens a context takes of what a model can read, and what takes them.
+    """Estimate how many tokens of a model's window a context takes, and what takes them.
 
     What models have used here so far is counted, not estimated.
     """

@@ -51,7 +51,7 @@ class AgentListResult(Result):
 
 @tool("agent.list", needs=Permission.READ, errors=REFERENCES[1:])
 async def list_agents(call: Call, params: AgentListParams) -> AgentListResult:
-    """List the agents that can be asked here over ACP, and what they have said of themselves.
+    """List the agents that can be asked here over ACP, with what they say about themselves.
 
     Of an agent that has had no turn in the context nothing more is known than its command.
     """

@@ -94,7 +94,7 @@ class DistillParams(Params):
 
 @tool("drift.distill", needs=Permission.WRITE, errors=ERRORS)
 async def distill(call: Call, params: DistillParams) -> DeliveredResult:
-    """Sum up a context, or blocks of it, in one block of a context that says where from.
+    """Write a summary of a context, or of blocks of it, into a context, with its origin.
 
     Each paragraph ends with the names of the blocks that it rests on. What a model writes is
     streamed into the block, and people may edit it meanwhile. Answers when it is written.

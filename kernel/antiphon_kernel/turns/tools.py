@@ -564,7 +564,7 @@ def _username(call: Call, principal: str | None) -> str:
     errors=(*REFERENCES, ErrorCode.INVALID_TRANSITION),
 )
 async def decide(call: Call, params: DecideParams) -> DecideResult:
-    """Decide whether a tool call of a model may run that waits for that.
+    """Decide whether a tool call of a model that waits may run.
 
     Whoever's message is answered may, and every owner of the kernel; about shell commands owners
     only. Models may not. The first decision counts. The call runs with the rights of whoever's

@@ -140,7 +140,7 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     block, fork = await forked(here)
     await there.sees("the storage")
     await there.press("f4")
-    await there.sees("⑂ tidy  ↑3 ↓1")
+    await there.sees("└ tidy  ↑3 ↓1")
     await there.sees("    1 conflict · ")
     await there.press("escape")
     await there.press("up", mode=Mode.NAVIGATE)

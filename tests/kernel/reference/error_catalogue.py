@@ -23,9 +23,9 @@ class Meaning:
 
 
 _LIMIT: Final = {
-    "limit": "what is allowed",
+    "limit": "the value of the limit",
     "limit_name": "the name of the limit: [limits.md](limits.md)",
-    "found": "what it would have been",
+    "found": "the value that exceeds it",
 }
 _LINES: Final = {
     "operation": "index of the operation in the request, counted from 0",
@@ -39,16 +39,16 @@ _REFERENCE: Final = {"reference": "what was named"}
 
 CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ErrorCode.INVALID_JSON: Meaning(
-        "The call is not JSON, or holds what JSON has no word for (NaN, endless numbers). In a"
-        " stream of calls it is answered with the id null."
+        "The call is not JSON, or contains values that JSON does not have (NaN, infinity). In a"
+        " stream of calls the answer has the id null."
     ),
     ErrorCode.UNKNOWN_TOOL: Meaning(
         "There is no tool of this name.",
         {"tool": "the name", "allowed": "every name there is"},
     ),
     ErrorCode.INVALID_PARAMS: Meaning(
-        "The request has another shape than the tool takes: an unknown or missing field, a value"
-        " of the wrong type or outside its range, text with half a surrogate pair.",
+        "The request does not fit the tool: an unknown or missing field, a value of the wrong type"
+        " or outside its range, text with half a surrogate pair.",
         {
             "tool": "the tool",
             "errors": "one `{field, expected, found, allowed}` for each wrong field, at most 20",
@@ -63,7 +63,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "problem": "what is wrong with a message (`blank_call_id`, `no_such_call`, …) or a file"
             " (`conflict`, `deleted`, `replaced`)",
             "index": "the message in its list, counted from 0",
-            "rule": "which rule of its schema that breaks",
+            "rule": "the rule of the schema that is broken",
             "item": "which item of the default it is, counted from 0",
             "current_version": "the version of the context as it is",
             "call": "the tool call that would lose its result",
@@ -72,9 +72,9 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "last": "where it may end",
             "block": "the block that has no such part",
             "line": "the line of the input, or of the text",
-            "client": "CRDT client id of an item that cannot be",
+            "client": "CRDT client id of an impossible item",
             "clock": "its clock",
-            "username": "whose name it is",
+            "username": "the username in question",
             "role": "the role it has",
             **_REFERENCE,
             **_LINES,
@@ -90,7 +90,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         {"candidates": "the ids that begin or end like it, at most 20"},
     ),
     ErrorCode.LINE_OUT_OF_RANGE: Meaning(
-        "A line is named that the text does not have.",
+        "The call names a line that the text does not have.",
         {"line": "the line that was named", **_LINES, **_VERSION},
     ),
     ErrorCode.CONTENT_MISMATCH: Meaning(
@@ -101,12 +101,12 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.MERGE_CONFLICT: Meaning(
         "A fork and the context that it was forked from have changed the same places, and nobody"
-        " has said what becomes of them. Nothing was merged.",
+        " has decided about these conflicts. Nothing was merged.",
         {"conflicts": "how many there are"},
     ),
     ErrorCode.STALE_VERSION: Meaning(
-        "What the call refers to, by `base_version` or as it was shown, has changed since, or there"
-        " is no such version.",
+        "The version to which the call refers, by `base_version` or as it was shown, is out of"
+        " date, or there is no such version.",
         {
             "lines": "the lines as they are now",
             "difference": "of drift.commit: digest of the difference as it is now",
@@ -120,14 +120,14 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         {"other": "index of the other operation", **_LINES, **_VERSION},
     ),
     ErrorCode.PATCH_FAILED: Meaning(
-        "Hunks of a patch do not fit the text, or the patch cannot be read.",
+        "Some hunks of a patch do not fit the text, or the patch cannot be read.",
         {
             "errors": "one sentence for each hunk that failed",
             "hunks": "the same for programs: `{message, hunk, line, expected, found, places}`",
         },
     ),
     ErrorCode.INVALID_REGEX: Meaning(
-        "A pattern is no regular expression.",
+        "A pattern is not a valid regular expression.",
         {"problem": "what is wrong with it", "field": "the parameter that has it"},
     ),
     ErrorCode.REGEX_TIMEOUT: Meaning(
@@ -135,20 +135,20 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         {"seconds": "how long it may run in all", "line_seconds": "and on one line"},
     ),
     ErrorCode.INVALID_TRANSITION: Meaning(
-        "The block is in a state in which this cannot be done: its status would go back, or it"
-        " takes no more appends, or an empty draft would be submitted.",
+        "The block's state does not allow this: its status would go back, it takes no more appends,"
+        " or an empty draft would be submitted.",
         {"status": "the status of the block", "allowed": "the statuses it may take on"},
     ),
     ErrorCode.READ_ONLY_FIELD: Meaning(
-        "The schema says that nobody but the system and sources writes this field.",
+        "The schema allows only the system and sources to write this field.",
         _PART,
     ),
     ErrorCode.READ_ONLY_SECTION: Meaning(
-        "The schema says that nobody but the system and sources writes this section.",
+        "The schema allows only the system and sources to write this section.",
         _PART,
     ),
     ErrorCode.SCHEMA_VIOLATION: Meaning(
-        "The content would not be what the block's schema says.",
+        "The content would break the block's schema.",
         {
             **_PART,
             "rule": "which rule: `type`, `required`, `max_items`, `unknown_name`, …",
@@ -161,13 +161,13 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ErrorCode.PERMISSION_DENIED: Meaning(
         "The caller may not do this.",
         {
-            "username": "who the kernel takes the caller for",
+            "username": "the caller's username",
             "role": "the caller's role",
-            "needs": "the right it takes",
+            "needs": "the right that the call needs",
             "allowed": "the roles that may",
             "block_id": "the block that was to be changed",
             "author": "whose draft it is, or who is credited with text",
-            "close_code": "with which code the connection was closed, for whom it had to go",
+            "close_code": "with which code the connection was closed, if the caller was dismissed",
             "file": "where what could not be sent was saved",
         },
     ),
@@ -188,7 +188,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         },
     ),
     ErrorCode.CONTEXT_TOO_LONG: Meaning(
-        "What a model would read leaves it no room for an answer.",
+        "The request would leave the model no room for an answer.",
         {
             "limit": "tokens that the model takes",
             "found": "tokens that it would get, estimated",
@@ -196,31 +196,32 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         },
     ),
     ErrorCode.RATE_LIMITED: Meaning(
-        "The caller asks for more in a time than is allowed.",
+        "The caller makes more requests in a period of time than are allowed.",
     ),
     ErrorCode.EPOCH_MISMATCH: Meaning(
-        "A replica belongs to another document than the one that now has this context's name."
+        "The replica belongs to another document than the one that now has this context's name."
     ),
     ErrorCode.GAP: Meaning(
         "An update builds on something that has not arrived.",
         {"client": "CRDT client id of what is missing", "clock": "its clock"},
     ),
     ErrorCode.NO_KERNEL: Meaning(
-        "No kernel answers, or it went away before it answered: the call may have taken effect.",
+        "No kernel answers, or it ended before it answered; in this case the call may have taken"
+        " effect.",
         {"data": "the kernel's data folder"},
     ),
     ErrorCode.NOT_OWNER: Meaning(
-        "Another kernel on the same database has the context, and could not be asked, or took it"
-        " while this one was cut off. Nothing of the call was acknowledged: call again."
+        "Another kernel on the same database has the context. It could not be reached, or it took"
+        " the context while this one was cut off. Nothing of the call was acknowledged: call again."
     ),
     ErrorCode.UNTRUSTED_FOLDER: Meaning(
-        "The command line leaves a data folder alone that this user has not founded on this"
-        " machine, or that others may write in. No tool fails with it.",
+        "The command line does not use a data folder that this user did not found on this machine,"
+        " or in which others may write. No tool fails with this error.",
         {"data": "the data folder"},
     ),
     ErrorCode.STORAGE_FAILED: Meaning(
-        "What was to be kept could not be written, or what is kept cannot be read. Nothing of the"
-        " call was acknowledged.",
+        "Data could not be written, or stored data cannot be read. Nothing of the call was"
+        " acknowledged.",
         {
             "path": "the file",
             "store": "host, port and name of the database",

@@ -50,7 +50,7 @@ def _lines(tool: Tool, played: Played) -> Iterator[str]:
             yield f"| [`{code}`](../errors.md#{code}) | {CATALOGUE[code].when} |"
         yield ""
     every = ", ".join(f"[`{code}`](../errors.md#{code})" for code in EVERY_CALL)
-    yield f"{'And w' if own else 'W'}hat every call can fail with: {every}.\n"
+    yield f"{'Also e' if own else 'E'}rrors of every call: {every}.\n"
     yield from _example(tool.name, played)
 
 
@@ -207,9 +207,9 @@ def _limits() -> Iterator[str]:
     yield DO_NOT_EDIT
     yield "# Limits\n"
     yield (
-        "What goes beyond a limit on sizes or numbers fails with"
-        " [`too_large`](errors.md#too_large), whose `limit_name` is a name of these tables and"
-        " whose `limit` is its value. Text is counted in code points, times are in seconds.\n"
+        "A call that exceeds a limit on sizes or numbers fails with"
+        " [`too_large`](errors.md#too_large). Its `limit_name` is a name of these tables, and its"
+        " `limit` is the value. Text is counted in code points, and times are in seconds.\n"
     )
     for title, record in (
         ("Calls, updates and blocks", DEFAULT_LIMITS),
@@ -217,7 +217,7 @@ def _limits() -> Iterator[str]:
     ):
         docs = own_field_docs(type(record))
         yield f"## {title}\n"
-        yield "| name | limit | of what |"
+        yield "| name | limit | meaning |"
         yield "|---|---|---|"
         for name, meaning in docs.items():
             yield f"| `{name}` | {getattr(record, name):,} | {meaning} |"
@@ -228,20 +228,20 @@ def _index() -> Iterator[str]:
     yield DO_NOT_EDIT
     yield "# Tools\n"
     yield (
-        "Everything a kernel can be asked for, the same through every endpoint: `antiphon call`,"
+        "These are all tools of a kernel, the same through every endpoint: `antiphon call`,"
         " POST `/call/TOOL`, frames on `/call`, and in process. Requests are strict: an unknown"
         " field or a value of the wrong type is an error that names it. Fields of results that do"
         " not apply are absent, never null.\n"
     )
     yield (
         "Positions in text are code points or lines; both count from 0, and ends are exclusive. A"
-        " line ends at `\\n`. Ids may be given as they are returned, by names"
-        " (`default.amy.12`), or by the first or last digits of each part, if they fit only one"
-        " thing.\n"
+        " line ends at `\\n`. An id may be given as it was returned, by its"
+        " name (`default.amy.12`), or by the first or last digits of each part, if only one id"
+        " fits.\n"
     )
     yield (
-        "The examples play on a kernel of amy's. bo and cleo are people with the role of an editor,"
-        " aria is a model. `as` beside a call says who makes it: amy, if absent.\n"
+        "In the examples the kernel belongs to amy. bo and cleo are people with the role of an"
+        " editor, and aria is a model. `as` beside a call says who makes it; if absent, amy.\n"
     )
     yield "| tool | needs | does |"
     yield "|---|---|---|"
@@ -249,15 +249,15 @@ def _index() -> Iterator[str]:
         first = tool.doc.split("\n\n")[0].replace("\n", " ")
         yield f"| [{tool.name}]({tool.name}.md) | {tool.needs} | {first} |"
     yield ""
-    yield "How they fail: [errors.md](../errors.md)."
+    yield "All errors: [errors.md](../errors.md)."
 
 
 def _errors() -> Iterator[str]:
     yield DO_NOT_EDIT
     yield "# Errors\n"
     yield (
-        "A failed call is answered with `{code, message, …}`: `code` is one of these, `message` one"
-        " sentence that says what was expected, what was found and what to do, and the rest are"
+        "A failed call is answered with `{code, message, …}`. `code` is one of these; `message` is"
+        " one sentence that says what was expected, what was found and what to do; the others are"
         " machine fields. The codes are the same for every caller, and there are no others. A"
         " failed call has changed nothing.\n"
     )
@@ -282,7 +282,7 @@ def _error(code: ErrorCode) -> Iterator[str]:
             yield f"| `{name}` | {holds} |"
         yield ""
     if code in EVERY_CALL:
-        yield "Any call can fail with it.\n"
+        yield "Every call can fail with it.\n"
         return
     tools = [tool.name for tool in tools_of(ALL_TOOLS) if code in tool.errors]
     if tools:
