@@ -55,7 +55,10 @@ def only_seen_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = Compositor.render_update
 
     def draw_if_seen(compositor: Compositor, full: bool = False, **more: Any) -> object:
-        return draw(compositor, full, **more) if full else compositor._dirty_regions.clear()  # noqa: SLF001
+        if full:
+            return draw(compositor, full, **more)
+        compositor._dirty_regions.clear()  # noqa: SLF001
+        return None
 
     monkeypatch.setattr(Compositor, "render_update", draw_if_seen)
 
