@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import textual.app
 import textual.pilot
+from textual._compositor import Compositor
 from textual._styles_cache import StylesCache
 from textual.pilot import Pilot
 
@@ -41,6 +43,24 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
 def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share the parsed styles of all apps in this process, of samples of a few widgets too."""
     monkeypatch.setattr(textual.app, "Stylesheet", ParsedOnceStylesheet)
+
+
+@pytest.fixture(autouse=True)
+def only_seen_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw what a test looks at, by `terminal_rows`.
+
+    An app without a terminal draws each of its frames and throws it away, which is half of all
+    that it does.
+    """
+    draw = Compositor.render_update
+
+    def draw_if_seen(compositor: Compositor, full: bool = False, **more: Any) -> object:
+        if full:
+            return draw(compositor, full, **more)
+        compositor._dirty_regions.clear()  # noqa: SLF001
+        return None
+
+    monkeypatch.setattr(Compositor, "render_update", draw_if_seen)
 
 
 @pytest.fixture(autouse=True)

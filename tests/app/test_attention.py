@@ -122,10 +122,11 @@ async def test_nobody_is_called_without_notifications(
         assert not calls(sent, "aria asks") and not calls(sent, "ended")
 
 
-async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
+async def test_turn_is_in_the_title_and_its_end_calls_only_a_person_who_looks_elsewhere(
     here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await there.live()
+    await title_is(there, "antiphon: default")
     sent = sent_by(there, monkeypatch)
 
     async def turn() -> None:
@@ -133,10 +134,12 @@ async def test_turn_that_ends_calls_only_a_person_who_looks_elsewhere(
         await there.send("hi")
         await until(lambda: len(here.aria.prompts) > asked, "the turn")
         await there.sees("aria writing")
+        await title_is(there, "◐ antiphon: default · aria writes")
 
     async def ended() -> None:
         here.aria.end()
         await until(lambda: not there.shows("aria writing"), "its end")
+        await title_is(there, "antiphon: default")
 
     await turn()
     there.app.post_message(events.AppFocus())
@@ -193,14 +196,6 @@ def test_title_of_hostile_names_is_one_bounded_row_without_controls() -> None:
 
 async def title_is(there: Opened, title: str) -> None:
     await until(lambda: there.app.title == title, lambda: f"{title!r}, it is {there.app.title!r}")
-
-
-async def test_title_follows_a_turn(here: World, there: Opened) -> None:
-    await title_is(there, "antiphon: default")
-    await there.send("hi")
-    await title_is(there, "◐ antiphon: default · aria writes")
-    here.aria.end()
-    await title_is(there, "antiphon: default")
 
 
 async def test_title_counts_what_is_unread_in_the_context_before(

@@ -47,7 +47,7 @@ def heard(parser: PasteSafeParser, pieces: list[str]) -> list[tuple[bool, str]]:
     return out
 
 
-@given(parts=st.lists(st.tuples(typed, pasted), max_size=4), cuts=st.lists(st.integers(1, 9)))
+@given(parts=st.lists(st.tuples(typed, pasted), max_size=3), cuts=st.lists(st.integers(1, 9)))
 def test_pastes_and_keys_arrive_whole_and_in_order(
     parts: list[tuple[str, str]], cuts: list[int]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from antiphon.settings import CHOICES_FILE, SETTINGS_FILE, Settings, SettingsSto
 from antiphon.textual_patches.driver import BackgroundReported
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME
 from antiphon.widgets.status import HintBar
-from tests.app.opened import Opened, World, opened
+from tests.app.opened import World, opened
 from tests.waiting import until
 
 
@@ -88,8 +89,18 @@ def test_choices_that_cannot_be_read_are_a_problem_and_written_anew(folders: Fol
     assert folders.store().read().theme == "two"
 
 
-async def test_theme_chosen_in_the_palette_is_there_at_the_next_start(here: World) -> None:
+async def test_theme_is_shown_while_the_palette_is_at_it_and_chosen_there_at_the_next_start(
+    here: World,
+) -> None:
     async with opened(here) as there:
+        await there.press("ctrl+p")
+        await there.type("gruvbox-dark")
+        await there.sees("Theme: gruvbox-dark")
+        await there.press("down")
+        await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
+        await there.press("escape")
+        await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
+        assert there.app.settings.theme is None
         await there.palette("Theme: antiphon-light")
         await there.pilot.pause()
     async with opened(here) as there:
@@ -99,7 +110,7 @@ async def test_theme_chosen_in_the_palette_is_there_at_the_next_start(here: Worl
 async def test_sidebar_that_was_put_away_stays_away_in_other_contexts_and_at_the_next_start(
     here: World,
 ) -> None:
-    async with opened(here, size=(120, 40)) as there:
+    async with opened(here, size=(120, 24)) as there:
         await there.sees("people")
         await there.press("f2", "f2")
         await until(lambda: not there.shows("people"), "it is away")
@@ -108,34 +119,18 @@ async def test_sidebar_that_was_put_away_stays_away_in_other_contexts_and_at_the
         await there.press("enter", "enter")
         await there.sees("notes")
         assert not there.shows("people")
-    async with opened(here, size=(120, 40)) as there:
+    async with opened(here, size=(120, 24)) as there:
         assert not there.shows("people")
 
 
-async def test_theme_is_shown_while_the_palette_is_at_it(there: Opened) -> None:
-    await there.press("ctrl+p")
-    await there.type("gruvbox-dark")
-    await there.sees("Theme: gruvbox-dark")
-    await there.press("down")
-    await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
-    await there.press("escape")
-    await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
-    assert there.app.settings.theme is None
-
-
-@pytest.mark.parametrize(
-    ("chosen", "shown"), [(None, LIGHT_THEME), (DEFAULT_THEME, DEFAULT_THEME)], ids=["none", "one"]
-)
-async def test_light_terminal_has_the_light_theme_if_none_was_chosen(
-    here: World, chosen: str | None, shown: str
-) -> None:
-    if chosen is not None:
-        (config_folder() / SETTINGS_FILE).write_text(f'theme = "{chosen}"\n')
-    async with opened(here) as there:
-        there.app.post_message(BackgroundReported(Color(255, 250, 240)))
-        await there.pilot.pause()
-        assert there.app.theme == shown
-        assert there.app.settings.theme == chosen
+async def test_light_terminal_has_the_light_theme_if_none_was_chosen(here: World) -> None:
+    for source, shown in (("", LIGHT_THEME), (f'theme = "{DEFAULT_THEME}"\n', DEFAULT_THEME)):
+        (config_folder() / SETTINGS_FILE).write_text(source)
+        async with opened(here) as there:
+            there.app.post_message(BackgroundReported(Color(255, 250, 240)))
+            await there.pilot.pause()
+            assert there.app.theme == shown
+            assert there.app.settings.theme == (shown if source else None)
 
 
 async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) -> None:
@@ -154,16 +149,22 @@ async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) ->
 
 
 @pytest.mark.parametrize(
-    ("gutter", "columns", "is_wide"),
-    [("auto", 80, False), ("wide", 80, True), ("auto", 120, True), ("narrow", 120, False)],
+    ("gutter", "wide_at"),
+    [("auto", {80: False, 120: True}), ("wide", {80: True}), ("narrow", {120: False})],
 )
 async def test_gutter_of_the_settings_holds_names_or_leaves_room_to_the_text(
-    here: World, gutter: str, columns: int, is_wide: bool
+    here: World, gutter: str, wide_at: Mapping[int, bool]
 ) -> None:
     (config_folder() / SETTINGS_FILE).write_text(f'gutter = "{gutter}"\n')
     await here.cell("some text")
-    async with opened(here, size=(columns, 24)) as there:
-        await there.sees("some text")
-        row = next(line for line in there.lines if "some text" in line)
-        assert ("bela" in row) == is_wide
-        assert row.index("some text") == there.screen.composer.region.x + (9 if is_wide else 3)
+    async with opened(here) as there:
+        for columns, is_wide in wide_at.items():
+            await there.pilot.resize_terminal(columns, 24)
+            await there.sees("some text")
+            left = there.screen.composer.region.x + (9 if is_wide else 3)
+
+            def row() -> str:
+                return next((line for line in there.lines if "some text" in line), "")
+
+            await until(lambda: row().find("some text") == left, f"at {columns}")  # noqa: B023
+            assert ("bela" in row()) == is_wide

@@ -28,12 +28,27 @@ async def test_find_goes_to_hits_and_escape_goes_back(here: World, there: Opened
     assert not there.shows("a needle")
 
 
-async def test_find_n_goes_round_and_counts(here: World, there: Opened) -> None:
+async def test_find_from_the_composer_goes_back_into_it_and_n_goes_round_and_counts(
+    here: World, there: Opened
+) -> None:
     first = await here.cell("one needle and one Needle")
     await here.cell("nothing")
     second = await there.cell("the last needle", "last needle")
+    await there.type("half a mess")
     await there.press("ctrl+f")
     await there.type("needle")
+    await count(there, "1 of 3")
+    await there.press("escape", mode=Mode.WRITE)
+    await there.type("age")
+    assert there.message == "half a message"
+    await there.press("ctrl+u", "ctrl+f")
+    await count(there, "1 of 3")
+    await there.press("enter", "i")
+    await there.sees("Esc ends the search")
+    await there.press("escape")
+    assert there.screen.mode is Mode.WRITE
+    assert not there.screen.query_one(FindBar).has_class("-open")
+    await there.press("ctrl+f")
     await count(there, "1 of 3")
     await there.press("enter", mode=Mode.NAVIGATE)
     cells = there.screen.cells
@@ -48,25 +63,6 @@ async def test_find_n_goes_round_and_counts(here: World, there: Opened) -> None:
     await there.press("escape", mode=Mode.NAVIGATE)
     assert not there.screen.query_one(FindBar).has_class("-open")
     assert cells.focused_cell == second
-
-
-async def test_find_from_the_composer_goes_back_into_it_and_ends_there(there: Opened) -> None:
-    await there.cell("needle")
-    await there.type("half a mess")
-    await there.press("ctrl+f")
-    await there.type("needle")
-    await count(there, "1 of 1")
-    await there.press("escape", mode=Mode.WRITE)
-    await there.type("age")
-    assert there.message == "half a message"
-    await there.press("ctrl+u", "ctrl+f")
-    await count(there, "1 of 1")
-    await there.press("enter", "i")
-    await there.sees("Esc ends the search")
-    await there.press("escape")
-    assert there.screen.mode is Mode.WRITE
-    assert not there.screen.query_one(FindBar).has_class("-open")
-    await there.press("escape", mode=Mode.NAVIGATE)
 
 
 async def test_find_opens_a_folded_cell_and_folds_it_on_the_way_back(

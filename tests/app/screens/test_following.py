@@ -21,10 +21,10 @@ async def known(there: Opened, name: str) -> None:
 @pytest.fixture
 async def pair(here: World, there: Opened) -> AsyncIterator[tuple[Opened, Opened]]:
     """Two people in a document of many cells, both at its end."""
-    for number in range(60):
+    for number in range(20):
         await here.cell(f"cell {number}")
     async with opened(here, as_name="bela") as guest:
-        await guest.sees("cell 59")
+        await guest.sees("cell 19")
         await known(there, "bela")
         yield there, guest
 
@@ -40,7 +40,7 @@ async def test_follow_shows_what_the_other_sees_and_writes_until_the_first_key(
     await guest.press("up", "g")
     await there.sees("cell 0")
     await guest.press("G")
-    await there.sees("cell 59")
+    await there.sees("cell 19")
     await there.press("k")
     await there.sees("You are on your own again, not with bela.")
     await guest.press("g")
@@ -61,27 +61,23 @@ async def test_follow_shows_what_the_other_sees_and_writes_until_the_first_key(
     assert there.shows("cell 0")
 
 
-async def test_follow_ends_when_the_other_leaves(here: World, there: Opened) -> None:
+async def test_click_on_a_person_in_the_sidebar_follows_them_until_they_leave(here: World) -> None:
     await here.cell("a cell")
-    async with opened(here, as_name="bela"):
-        await known(there, "bela")
-        await there.press("up", "f")
-        await there.sees("FOLLOWING bela")
-    await there.sees("Who you followed has left.")
+    async with opened(here, size=(120, 12)) as there:
+        async with opened(here, as_name="bela") as guest:
+            await guest.press("up")
+            await until(lambda: any("bela" in line[:24] for line in there.lines), "bela")
+            row = next(y for y, line in enumerate(there.lines) if "bela" in line[:24])
+            await there.pilot.click("Sidebar", offset=(4, row))
+            await there.sees("FOLLOWING bela")
+            assert there.screen.mode is not Mode.CONTEXTS
+        await there.sees("Who you followed has left.")
 
 
-async def test_click_on_a_person_in_the_sidebar_follows_them(here: World) -> None:
-    await here.cell("a cell")
-    async with opened(here, size=(120, 40)) as there, opened(here, as_name="bela") as guest:
-        await guest.press("up")
-        await until(lambda: any("bela" in line[:24] for line in there.lines), "bela")
-        row = next(y for y, line in enumerate(there.lines) if "bela" in line[:24])
-        await there.pilot.click("Sidebar", offset=(4, row))
-        await there.sees("FOLLOWING bela")
-        assert there.screen.mode is not Mode.CONTEXTS
-
-
-async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Opened]) -> None:
+async def test_gather_and_point_lead_the_others_by_one_key(
+    pair: tuple[Opened, Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
     there, guest = pair
     await guest.press("up", "g")
     await guest.sees("cell 0")
@@ -90,15 +86,8 @@ async def test_gather_asks_the_others_to_come_by_one_key(pair: tuple[Opened, Ope
     await there.press("f3")
     await there.sees("cell 0")
     assert there.screen.following.stop() is False
-
-
-async def test_point_marks_a_line_for_all_for_a_moment(
-    pair: tuple[Opened, Opened], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "SHOWN_SECONDS", 600.0)
-    there, guest = pair
-    await guest.press("up", "g")
-    await guest.sees("cell 0")
+    await there.press("ctrl+end")
+    await there.sees("cell 19")
     await guest.press("p")
     await guest.sees("▾ you")
     await there.sees("bela points at a line out of sight: F3 goes there.")

@@ -59,7 +59,9 @@ def forget_cancelled_timers() -> None:
     heapq.heapify(timers)
 
 
-async def test_page_that_was_closed_is_freed(there: Opened) -> None:
+async def test_page_that_was_closed_is_freed_and_a_screen_that_was_left_in_a_search_removed(
+    there: Opened,
+) -> None:
     shown = weakref.WeakSet[Screen[Any]]()
     for key in PAGES:
         there.burst(key)
@@ -69,9 +71,6 @@ async def test_page_that_was_closed_is_freed(there: Opened) -> None:
         there.burst("escape")
         await until(lambda: len(there.app.screen_stack) == 1, f"the end of {key}")
     await freed(lambda: list(shown))
-
-
-async def test_screen_of_a_context_that_was_left_in_a_search_is_removed(there: Opened) -> None:
     there.burst("slash", "t")
     await there.mode(Mode.FIND)
     left = there.screen
@@ -79,7 +78,9 @@ async def test_screen_of_a_context_that_was_left_in_a_search_is_removed(there: O
     await until(lambda: not left.is_running, "the end of the screen before")
 
 
-async def test_contexts_that_were_left_are_freed(there: Opened) -> None:
+async def test_contexts_that_were_left_and_documents_with_refused_edits_are_freed(
+    there: Opened,
+) -> None:
     left = weakref.WeakSet[Document]()
     for label in ("other", "default") * 2:
         screen = there.screen
@@ -90,9 +91,6 @@ async def test_contexts_that_were_left_are_freed(there: Opened) -> None:
     assert there.app.session.document not in left
     # Those before this one, known to work that has just been done.
     await freed(lambda: left, most=2)
-
-
-async def test_documents_with_refused_edits_are_freed(there: Opened) -> None:
     replaced = weakref.WeakSet[Document]()
     for _ in range(4):
         replaced.add(there.app.session.document)

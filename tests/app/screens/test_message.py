@@ -17,9 +17,21 @@ async def paste(there: Opened, text: str, label: str) -> None:
     await there.sees(label)
 
 
-async def test_large_paste_is_a_label_which_is_sent_whole_and_removed_by_one_backspace(
-    there: Opened,
-) -> None:
+async def test_large_paste_is_a_label_that_is_opened_sent_whole_and_removed(there: Opened) -> None:
+    await paste(there, LINES, LABEL)
+    await there.sees("Ctrl+O open paste")
+    await there.press("ctrl+o")
+    await there.sees("line 1239")
+    assert not there.shows("[pasted") and not there.shows("Ctrl+O")
+    await there.type("end")
+    assert there.message == f"{LINES}end"
+    there.screen.composer.draft.clear()
+    await paste(there, LINES, LABEL)
+    row = next(at for at, line in enumerate(there.lines) if LABEL in line)
+    column = there.lines[row].index(LABEL)
+    await there.pilot.click(offset=(column + 3, row))
+    await there.sees("line 7")
+    there.screen.composer.draft.clear()
     await there.type("Look at this: ")
     await paste(there, LINES, LABEL)
     await there.type(" please")
@@ -35,24 +47,6 @@ async def test_large_paste_is_a_label_which_is_sent_whole_and_removed_by_one_bac
     await there.press("left", "right", "backspace")
     await until(lambda: there.message == "a", "it is gone")
     assert not there.shows("[pasted")
-
-
-async def test_label_is_opened_by_a_key_where_the_cursor_stays_and_by_a_click(
-    there: Opened,
-) -> None:
-    await paste(there, LINES, LABEL)
-    await there.sees("Ctrl+O open paste")
-    await there.press("ctrl+o")
-    await there.sees("line 1239")
-    assert not there.shows("[pasted") and not there.shows("Ctrl+O")
-    await there.type("end")
-    assert there.message == f"{LINES}end"
-    there.screen.composer.draft.clear()
-    await paste(there, LINES, LABEL)
-    row = next(at for at, line in enumerate(there.lines) if LABEL in line)
-    column = there.lines[row].index(LABEL)
-    await there.pilot.click(offset=(column + 3, row))
-    await there.sees("line 7")
 
 
 async def test_edit_of_another_inside_a_label_opens_it(here: World, there: Opened) -> None:
@@ -87,6 +81,10 @@ async def test_private_draft_reaches_the_kernel_only_when_it_is_sent(
     await until(lambda: here.aria.prompts == ["classified"], "the model is asked")
     await until(lambda: not list(state_folder().rglob("drafts/*.txt")), "the draft is gone")
     here.aria.end()
+    await there.send("!echo out$((40 + 2))")
+    await there.sees("out42")
+    document = (await here.context()).document
+    assert not any(document.is_draft(block) for block in document.block_ids())
 
 
 async def test_private_draft_is_there_after_a_restart(here: World) -> None:
@@ -100,14 +98,6 @@ async def test_private_draft_is_there_after_a_restart(here: World) -> None:
         await there.app.session.replica.saved()
         document = (await here.context()).document
         assert [document.text(block) for block in document.block_ids()] == ["classified"]
-
-
-async def test_private_command_is_run_and_never_a_draft(here: World, there: Opened) -> None:
-    await there.press("ctrl+t")
-    await there.send("!echo out$((40 + 2))")
-    await there.sees("out42")
-    document = (await here.context()).document
-    assert not any(document.is_draft(block) for block in document.block_ids())
 
 
 async def test_private_draft_that_is_shared_has_no_step_of_when_it_was_private(

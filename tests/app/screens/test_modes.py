@@ -16,10 +16,13 @@ async def test_app_starts_in_write_up_leads_to_the_cells_and_esc_back_a_level_at
     last = await there.cell("last")
     await there.mode(Mode.WRITE)
     assert there.lines[-1].strip().startswith("WRITE")
+    await there.sees("Message, or !command · Esc to the cells")
     await there.press("up", mode=Mode.NAVIGATE)
     assert there.screen.area.cells.focused_cell == last
     assert there.lines[-1].strip().startswith("NAVIGATE")
+    await there.sees("› i to write")
     await there.press("enter", mode=Mode.EDIT)
+    await until(lambda: there.lines[-2].strip() == "› Esc leaves the cell", "the way out")
     await there.press("shift+right", "escape")
     await there.mode(Mode.EDIT)
     await there.press("escape", mode=Mode.NAVIGATE)
@@ -33,7 +36,10 @@ async def test_app_starts_in_write_up_leads_to_the_cells_and_esc_back_a_level_at
     assert there.message == "on!e"
 
 
-async def test_esc_at_a_selected_character_has_a_visible_effect(there: Opened) -> None:
+async def test_esc_ends_a_selection_in_a_draft_and_up_on_its_first_row_leads_to_the_cells(
+    there: Opened,
+) -> None:
+    await there.cell("something")
     await there.type("one\ntwo")
     for selecting in (("shift+left",), ("up", "end", "shift+right")):
         await there.press(*selecting)
@@ -41,20 +47,7 @@ async def test_esc_at_a_selected_character_has_a_visible_effect(there: Opened) -
         assert await noticed(there, "escape")
         assert there.screen.mode is Mode.WRITE
         assert not there.screen.composer.editor.selected_text
-
-
-async def test_composer_says_how_to_leave_each_mode(there: Opened) -> None:
-    await there.cell("something", "Message, or !command · Esc to the cells")
-    await there.press("up")
-    await there.sees("› i to write")
-    await there.press("enter")
-    await until(lambda: there.lines[-2].strip() == "› Esc leaves the cell", "the way out")
-
-
-async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(there: Opened) -> None:
-    await there.cell("something")
-    await there.type("one\ntwo")
-    await there.press("up")
+    await there.press("end", "up")
     assert there.screen.mode is Mode.WRITE
     await there.press("up", mode=Mode.NAVIGATE)
     await there.press("i", "!")
@@ -88,7 +81,9 @@ async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: Wor
         proxy.go_on()
 
 
-async def test_palette_without_room_for_its_list_takes_the_keys_for_it(there: Opened) -> None:
+async def test_terminal_that_is_too_small_gets_a_sentence_and_its_palette_the_keys(
+    there: Opened,
+) -> None:
     await there.pilot.resize_terminal(30, 2)
     there.burst("ctrl+p", "t")
     await until(lambda: there.app.screen.query(CommandList), "the palette")
@@ -96,25 +91,27 @@ async def test_palette_without_room_for_its_list_takes_the_keys_for_it(there: Op
     await until(lambda: found.option_count and found.highlighted is not None, "its entries")
     await there.press("pagedown", "pageup", "down", "up", "escape")
     await there.pilot.resize_terminal(80, 24)
-    await there.type("x")
-    assert there.message == "x"
+    await there.type("kept")
+    await there.pilot.resize_terminal(30, 8)
+    await there.sees("30 × 8")
+    await there.pilot.resize_terminal(40, 10)
+    await there.sees("› kept")
+    await there.type("!")
+    assert there.message == "kept!"
 
 
-async def test_click_on_a_key_of_the_footer_presses_it(here: World, there: Opened) -> None:
-    await here.cell("a cell")
+async def test_mouse_presses_keys_of_the_footer_and_selects_text_over_the_ground_of_its_cell(
+    here: World, there: Opened
+) -> None:
+    await here.cell("a cell that has the focus")
     for words, mode in (("navigate", Mode.NAVIGATE), ("edit", Mode.EDIT), ("leave", Mode.NAVIGATE)):
         await there.sees(f" {words}")
         await there.pilot.click("FooterLine", offset=(there.lines[-1].index(words), 0))
         await there.mode(mode)
     await there.pilot.click("FooterLine", offset=(there.lines[-1].index("blame"), 0))
     await there.sees("BLAME be bela")
-
-
-async def test_text_selected_with_the_mouse_is_seen_over_the_ground_of_its_cell(
-    here: World, there: Opened
-) -> None:
-    await here.cell("a cell that has the focus")
-    await there.press("up", mode=Mode.NAVIGATE)
+    await there.press("b")
+    await until(lambda: not there.shows("BLAME"), "no blame")
     await there.pilot.mouse_down("BlockList", offset=(3, 1))
     await there.pilot.hover("BlockList", offset=(9, 1))
     await there.pilot.mouse_up("BlockList", offset=(9, 1))
@@ -139,16 +136,6 @@ async def test_esc_in_the_sidebar_leads_back_also_after_a_click_into_it(here: Wo
         await there.press("escape", mode=Mode.WRITE)
 
 
-async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(there: Opened) -> None:
-    await there.type("kept")
-    await there.pilot.resize_terminal(30, 8)
-    await there.sees("30 × 8")
-    await there.pilot.resize_terminal(40, 10)
-    await there.sees("› kept")
-    await there.type("!")
-    assert there.message == "kept!"
-
-
 async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: Opened) -> None:
     await there.send("!echo hello")
     await there.sees("$ echo hello")
@@ -160,13 +147,13 @@ async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: O
 async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
     here: World, there: Opened
 ) -> None:
-    blocks = [await here.cell(f"cell number {number}") for number in range(60)]
-    await there.sees("number 59")
+    blocks = [await here.cell(f"cell number {number}") for number in range(30)]
+    await there.sees("number 29")
     await there.press("up", "g")
     await there.sees("number 0")
     cells = there.screen.cells
     await there.press("ctrl+end")
-    await there.sees("number 59")
+    await there.sees("number 29")
     assert cells.focused_cell == blocks[-1]
     await there.press("k")
     assert cells.focused_cell == blocks[-2]

@@ -21,16 +21,16 @@ async def labels(here: World) -> list[str]:
     return [one["label"] for one in found["contexts"]]
 
 
-async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen(
+async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen_and_answers_are_seen(
     here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await make(here, "plans")
+    for number in range(20):
+        await make(here, f"plan-{number}")
     await there.press("f4")
-    await there.sees("plans")
-    panel = there.app.screen
+    await there.sees("plan-3")
+    shown = panel(there)
     asked, answered, is_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    assert isinstance(panel, Panel)
-    fetch, first = panel.fetch, panel.chosen
+    fetch, first = shown.fetch, shown.chosen
 
     async def fetch_late() -> None:
         asked.set()
@@ -38,25 +38,16 @@ async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen(
         await fetch()
         is_read.set()
 
-    monkeypatch.setattr(panel, "fetch", fetch_late)
-    panel.refresh_entries()
+    monkeypatch.setattr(shown, "fetch", fetch_late)
+    shown.refresh_entries()
     await asked.wait()
     await there.press("down")
-    chosen = panel.chosen
+    chosen = shown.chosen
     assert chosen != first
     answered.set()
     await is_read.wait()
     await screen_updated()
-    assert panel.chosen == chosen
-
-
-async def test_answer_of_a_panel_that_is_longer_than_the_screen_is_seen(
-    here: World, there: Opened
-) -> None:
-    for number in range(20):
-        await make(here, f"plan-{number}")
-    await there.press("f4")
-    await there.sees("plan-3")
+    assert shown.chosen == chosen
     await there.press("z")
     await there.sees("Archived contexts are shown.")
 
@@ -73,11 +64,13 @@ async def test_answer_that_a_panel_gives_again_is_among_its_hints(here: World) -
             await until(lambda: len(list(panel.hints)) == count, "the answer")  # noqa: B023
 
 
-async def test_context_is_made_and_opened_unless_its_label_is_taken(
+async def test_context_is_forked_or_made_unless_its_label_is_taken_and_opened(
     here: World, there: Opened
 ) -> None:
+    await here.cell("Where do **we** begin?\nAnd why?")
     await there.press("f4")
     await there.sees("▸ default")
+    await there.sees("Where do we begin?")
     await make(here, "plans")
     await there.sees("plans")
     await there.press("n")
@@ -87,9 +80,17 @@ async def test_context_is_made_and_opened_unless_its_label_is_taken(
     await there.send("2")
     await until(lambda: there.screen.contexts.label == "plans2", "the new context is on screen")
     assert await labels(here) == ["default", "plans", "plans2"]
+    await there.live()
+    await there.press("f4")
+    await there.sees("Where do we begin?")
+    await there.press("g", "F")
+    await until(lambda: there.screen.contexts.label == "default-fork", "the fork is on screen")
+    await there.sees("Where do we begin?")
 
 
-async def test_context_is_renamed_archived_and_brought_back(here: World, there: Opened) -> None:
+async def test_context_is_renamed_archived_brought_back_and_opened_by_a_double_click(
+    here: World, there: Opened
+) -> None:
     await make(here, "plans")
     await there.press("f4")
     await there.sees("plans")
@@ -106,21 +107,20 @@ async def test_context_is_renamed_archived_and_brought_back(here: World, there: 
     await there.press("j", "A")
     await there.sees("ideas is back")
     assert await labels(here) == ["default", "ideas"]
+    await there.press("g")
+    row = next(row for row, line in enumerate(there.lines) if "ideas" in line)
+    assert row not in panel(there).chosen_rows
+    await there.pilot.click("_ChoicePage", offset=(4, row))
+    assert row in panel(there).chosen_rows
+    await there.pilot.click("_ChoicePage", offset=(4, row), times=2)
+    await until(lambda: there.screen.contexts.label == "ideas", "opened")
 
 
-async def test_context_is_forked_and_the_fork_opened(here: World, there: Opened) -> None:
-    await here.cell("Where do **we** begin?\nAnd why?")
-    await there.press("f4")
-    await there.sees("Where do we begin?")
-    await there.press("F")
-    await until(lambda: there.screen.contexts.label not in ("default", ""), "the fork is on screen")
-    await there.sees("Where do we begin?")
-
-
-async def test_people_are_listed_with_role_and_invited_also_in_a_narrow_terminal(
+async def test_people_are_listed_invited_given_a_role_and_kicked_only_after_a_question(
     here: World, there: Opened
 ) -> None:
-    await here.kernel.principal("bo")
+    bo = await here.kernel.principal("bo")
+    await here.call("kernel.role", principal="bo", role="viewer")
     await there.press("f5")
     await there.sees("○ bo")
     await there.sees("away")
@@ -128,20 +128,6 @@ async def test_people_are_listed_with_role_and_invited_also_in_a_narrow_terminal
     await there.sees("For a day this line lets people in as viewers")
     invited = (await here.call("kernel.invites"))["invitations"]
     assert [one["role"] for one in invited] == ["viewer"]
-    await there.pilot.resize_terminal(40, 20)
-    await until(lambda: any(line.rstrip().endswith("owner") for line in there.lines), "the rows")
-    row = next(number for number, line in enumerate(there.lines) if "(you)" in line)
-    assert there.lines[row + 1].strip().startswith("here since")
-    assert "…" not in there.lines[row + 1]
-
-
-async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
-    here: World, there: Opened
-) -> None:
-    bo = await here.kernel.principal("bo")
-    await here.call("kernel.role", principal="bo", role="viewer")
-    await there.press("f5")
-    await there.sees("○ bo")
     await there.press_until("j", lambda: panel(there).chosen == bo.id)
     await there.press("e")
     await there.sees("bo is")
@@ -153,10 +139,19 @@ async def test_person_gets_another_role_and_is_kicked_only_after_a_question(
     await there.sees("bo is out")
     members = (await here.call("kernel.members"))["members"]
     assert any("barred_until" in one for one in members if one["username"] == "bo")
+    await there.pilot.resize_terminal(40, 20)
+    await there.press("g")
+    await until(lambda: any(line.rstrip().endswith("owner") for line in there.lines), "the rows")
+    row = next(number for number, line in enumerate(there.lines) if "(you)" in line)
+    assert there.lines[row + 1].strip().startswith("here since")
+    assert "…" not in there.lines[row + 1]
 
 
-async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: Opened) -> None:
-    await here.call("key.add", key=key_of("bo"), name="bo")
+async def test_one_session_over_ssh_is_ended_with_a_reason_and_a_key_revoked_after_a_question(
+    here: World, there: Opened
+) -> None:
+    for name in ("bo", "dan"):
+        await here.call("key.add", key=key_of(name), name=name)
     asked = {"host": here.me.session, "fingerprint": fingerprint("bo")}
     sessions = [(await here.call("ssh.open", **asked))["session"] for _ in range(2)]
     await there.press("f5")
@@ -173,16 +168,9 @@ async def test_one_session_over_ssh_is_ended_with_a_reason(here: World, there: O
     members = (await here.call("kernel.members"))["members"]
     (bo,) = [one for one in members if one["username"] == "bo"]
     assert [one["session"] for one in bo["sessions"]] == sessions[:1]
-
-
-async def test_keys_are_listed_and_revoked_after_a_question(here: World, there: Opened) -> None:
-    await here.call("key.add", key=key_of("cy"), name="cy")
-    await here.call("key.add", key=key_of("dan"), name="dan")
-    await there.press("f5")
-    await there.sees("SSH keys")
-    assert there.shows(fingerprint("cy"))
     await there.press("G", "f")
     await there.sees("This is a key")
+    assert there.shows("SSH keys") and there.shows(fingerprint("dan"))
     await there.press("x", "y")
     await there.sees("Revoked: the key of dan")
     await until(lambda: not there.shows(fingerprint("dan")), "it is gone")
@@ -212,18 +200,3 @@ def panel(there: Opened) -> Panel:
     screen = there.app.screen
     assert isinstance(screen, Panel)
     return screen
-
-
-async def test_click_chooses_an_entry_and_a_double_click_opens_it(
-    here: World, there: Opened
-) -> None:
-    await make(here, "plans")
-    await there.press("f4")
-    await there.sees("plans")
-    row = next(row for row, line in enumerate(there.lines) if "plans" in line)
-    await there.pilot.click("_ChoicePage", offset=(4, row))
-    panel = there.app.screen
-    assert isinstance(panel, Panel)
-    assert row in panel.chosen_rows
-    await there.pilot.click("_ChoicePage", offset=(4, row), times=2)
-    await until(lambda: there.screen.contexts.label == "plans", "opened")

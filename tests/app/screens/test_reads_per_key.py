@@ -9,17 +9,24 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+import pytest
+
 import antiphon_kernel.document
 from antiphon.actions import Mode
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated, until
 
 SIZES: Final = (100, 1_000)
-ROUNDS: Final = 5
+ROUNDS: Final = 3
 FRAMES: Final = 3
 """As many may be drawn for a key in one run as one in another."""
 
 DOCUMENT: Final = str(Path(antiphon_kernel.document.__file__).parent)
+
+
+@pytest.fixture(autouse=True)
+def only_seen_frames() -> None:
+    """Draw every frame: what it reads counts, too."""
 
 
 @contextmanager
@@ -63,7 +70,7 @@ async def reads_of(folder: Path, size: int) -> dict[str, int]:
 
     async with world(folder) as here:
         await fill(here, size)
-        async with opened(here, size=(200, 40)) as there:
+        async with opened(here, size=(120, 24)) as there:
             await there.sees(f"Message {size - 1}")
             while there.screen.source.preload():
                 await screen_updated()

@@ -159,7 +159,7 @@ class Viewport:
         if first is not None and first[0]:
             places = list(islice(self._down(*first[1]), self.height))
             places += [None] * (self.height - len(places))
-        return places if places[-1] is not None else self._from_tail()
+        return self._from_tail() if places and places[-1] is None else places
 
     def _shown_anchor(self) -> Anchor | None:
         """The anchor on a line that exists; another cell's if its own is hidden or gone."""

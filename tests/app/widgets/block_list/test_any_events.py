@@ -171,7 +171,7 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
 
 
 @settings(
-    max_examples=int(os.environ.get("ANTIPHON_CASES", "12")),
+    max_examples=int(os.environ.get("ANTIPHON_CASES", "5")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -18,7 +18,7 @@ from tests.kernel.growth.work import counted_calls
 
 FEW, MANY = 34, 1_700
 """Turns of three blocks: about 100 and 5,000 blocks."""
-ROUNDS = 25
+ROUNDS = 8
 
 
 async def costs(turns: int) -> tuple[dict[str, int], dict[str, int]]:
@@ -68,10 +68,10 @@ async def test_frames_cost_the_same_at_a_hundred_and_at_thousands_of_blocks() ->
 
 
 LONG = {
-    "prose": (BlockKind.TEXT, "A *paragraph* of words to read.\n\n" * 30_000),
-    "file": (BlockKind.FILE, "".join(f"value_{n} = {n}\n" for n in range(35_000))),
-    "output": (BlockKind.TOOL_RESULT, "".join(f"line {n} of it\n" for n in range(35_000))),
-    "one line": (BlockKind.TEXT, "words and words " * 62_500),
+    "prose": (BlockKind.TEXT, "A *paragraph* of words to read.\n\n" * 6_000),
+    "file": (BlockKind.FILE, "".join(f"value_{n} = {n}\n" for n in range(7_000))),
+    "output": (BlockKind.TOOL_RESULT, "".join(f"line {n} of it\n" for n in range(7_000))),
+    "one line": (BlockKind.TEXT, "words and words " * 12_500),
 }
 MOST = 1_500
 """Lines that one act may draw: of the few parts of the text around the view."""
@@ -145,7 +145,7 @@ async def test_scrolling_through_a_long_cell_shows_each_row_once(name: str) -> N
         cells.reveal(block, len(app.source.text(block)) // 2)
         cells.draw()
         for direction in (1, -1):
-            for _ in range(20):
+            for _ in range(8):
                 before = shown(cells)
                 cells.scroll_rows(7 * direction)
                 cells.draw()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.widgets.block_list import CellModel, Hit, HitPlace, TextFinder
@@ -85,7 +85,6 @@ def test_finder_long_text_is_shifted_until_it_is_searched_again() -> None:
     assert finder.of(block_id(1)) == (Hit(0, 1), Hit(30_003, 30_004))
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.text("abA", max_size=30),
     st.text("ab", min_size=1, max_size=3),

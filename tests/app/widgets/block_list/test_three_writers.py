@@ -25,9 +25,9 @@ from tests.app.widgets.block_list.sample import (
 )
 from tests.waiting import until
 
-CASES: Final = int(os.environ.get("ANTIPHON_CASES", "4"))
-TOKENS: Final = 200
-"""Written by the model in one run: a second of its work."""
+CASES: Final = int(os.environ.get("ANTIPHON_CASES", "2"))
+TOKENS: Final = 100
+"""Written by the model in one run: half a second of its work."""
 
 LINES: Final = 40
 OWN: Final = "0123456789"

@@ -164,3 +164,9 @@ def test_frame_measures_only_the_cells_it_shows() -> None:
             world.view.scroll(move)
             world.view.layout()
             assert len(set(world.measured)) <= 20
+
+
+def test_view_without_rows_can_be_led_home() -> None:
+    world = World([Measured(1, 7)], height=0)
+    world.view.scroll_home()
+    assert world.view.places == []

@@ -118,11 +118,10 @@ async def test_command_that_an_undo_brought_back_is_asked_about(here: World, the
     await only_asks(here, there)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
 async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
-    here: World, size: tuple[int, int]
+    here: World,
 ) -> None:
-    async with opened(here, size=size) as there:
+    async with opened(here, size=(40, 10)) as there:
         there.app.post_message(events.Paste("!touch ran" + "\n" * 60 + "true # the last line"))
         await there.sees("? [pasted 61 lines")
         await there.press("enter")

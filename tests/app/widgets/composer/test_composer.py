@@ -63,9 +63,9 @@ async def test_windows_of_one_user_have_separate_drafts(here: World) -> None:
 async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(here: World) -> None:
     async with typed(here) as (proxy, there):
         message = str(there.screen.composer.draft.block)
-        for number in range(30):
+        for number in range(20):
             await here.cell(f"filler {number}")
-        await there.sees("filler 29")
+        await there.sees("filler 19")
         proxy.stop()
         await there.press("enter")
         assert there.message == ""
@@ -100,7 +100,7 @@ async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: Worl
 async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
     here: World,
 ) -> None:
-    async with typed(here, "he", size=(120, 30)) as (proxy, there):
+    async with typed(here, "he", size=(120, 24)) as (proxy, there):
         await until(lambda: not there.app.session.status.unsaved, "saved")
         proxy.stop()
         begun = time.monotonic()

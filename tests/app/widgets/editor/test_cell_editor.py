@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import XTermParser
@@ -30,7 +30,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(text=texts, steps=steps)
 def test_text_is_equal_after_every_event(text: str, steps: list[tuple[str, object]]) -> None:
     sample = Sample()
@@ -68,7 +67,6 @@ def test_text_is_equal_after_every_event(text: str, steps: list[tuple[str, objec
     assert sample.peer.text(block) == editor.text
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=texts, cursor=fractions, anchor=fractions, edit=edits)
 def test_cell_editor_cursor_stays_at_its_text_while_others_write(
     text: str, cursor: float, anchor: float, edit: tuple[float, float, str]

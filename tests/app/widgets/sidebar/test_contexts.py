@@ -39,18 +39,6 @@ async def back_to_first(there: Opened) -> None:
     await there.live()
 
 
-async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(here: World) -> None:
-    async with opened(here, size=(120, 40)) as there:
-        await a_context(here, "notes", "Buy milk")
-        await there.type("half a thought")
-        await open_second(there, "notes")
-        await there.sees("Buy milk")
-        await there.mode(Mode.WRITE)
-        assert there.message == ""
-        await back_to_first(there)
-        await until(lambda: there.message == "half a thought", "the draft")
-
-
 async def test_contexts_more_than_rows_show_the_chosen_one_and_the_people(here: World) -> None:
     for number in range(24):
         await here.call("context.create", label=f"number-{number}")
@@ -61,6 +49,11 @@ async def test_contexts_more_than_rows_show_the_chosen_one_and_the_people(here: 
         there.burst(*["down"] * 24)
         await there.sees("number-23")
         assert there.shows("people") and not there.shows("number-4 ")
+        # One that is made beside the open app is in the palette, too.
+        await a_context(here, "later")
+        await there.press("ctrl+p")
+        await there.type("later")
+        await there.sees("Context: later")
 
 
 async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: World) -> None:
@@ -74,13 +67,17 @@ async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: W
         assert all(work.node is not before for work in there.app.workers)
 
 
-async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_is_open(
+async def test_sidebar_opens_contexts_with_their_drafts_and_names_renamed_and_archived_ones(
     here: World,
 ) -> None:
-    async with opened(here, size=(120, 40)) as there:
-        notes = await a_context(here, "notes")
+    async with opened(here, size=(120, 24)) as there:
+        notes = await a_context(here, "notes", "Buy milk")
+        await there.type("half a thought")
         await here.call("context.rename", context=notes, label="plans")
         await open_second(there, "plans")
+        await there.sees("Buy milk")
+        await there.mode(Mode.WRITE)
+        assert there.message == ""
         await here.call("context.rename", context=notes, label="dreams")
         await there.sees("dreams")
         await here.call("context.archive", context=notes)
@@ -90,13 +87,14 @@ async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_i
         await until(lambda: there.app.session.document.label == "default", "back")
         await there.live()
         await there.sees("▸ default")
-        await until(lambda: not there.shows("dreams"), "gone")
+        await until(lambda: not there.shows("dreams"), "gone, while it is not open")
+        await until(lambda: there.message == "half a thought", "the draft")
 
 
 async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_with_the_number(
     here: World,
 ) -> None:
-    async with opened(here, size=(120, 40)) as there:
+    async with opened(here, size=(120, 24)) as there:
         notes = await a_context(here, "notes", "my own text")
         await there.sees("  notes")
         assert not there.shows("●1")
@@ -113,18 +111,18 @@ async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_wit
         assert not there.shows("●2")
         await here.kernel.call(ben, "block.create", {"context": notes, **new})
         await there.sees("●1")
-    async with opened(here, size=(120, 40)) as there:
+    async with opened(here, size=(120, 24)) as there:
         await there.sees("●1")
 
 
-@pytest.mark.parametrize("content", ["", '{"places": {', '{"places": {"id": {"version": -1}}}'])
-async def test_view_state_unreadable_is_reported_and_app_opens(here: World, content: str) -> None:
+async def test_view_state_unreadable_is_reported_and_app_opens(here: World) -> None:
     async with opened(here):
         pass
     [file] = (state_folder() / "places").iterdir()
-    file.write_text(content)
-    async with opened(here) as there:
-        await there.sees("Where you are cannot be remembered")
+    for content in ("", '{"places": {', '{"places": {"id": {"version": -1}}}'):
+        file.write_text(content)
+        async with opened(here) as there:
+            await there.sees("Where you are cannot be remembered")
 
 
 async def test_view_state_of_a_cell_and_a_context_that_are_gone_is_passed_over(
@@ -139,15 +137,6 @@ async def test_view_state_of_a_cell_and_a_context_that_are_gone_is_passed_over(
         await there.sees("the last")
         assert there.app.session.document.context == context
         assert there.screen.area.cells.following
-
-
-async def test_the_palette_lists_a_context_that_was_made_beside_the_open_app(
-    here: World, there: Opened
-) -> None:
-    await a_context(here, "later")
-    await there.press("ctrl+p")
-    await there.type("later")
-    await there.sees("Context: later")
 
 
 async def test_a_named_context_that_is_missing_ends_the_app_with_the_list(here: World) -> None:
