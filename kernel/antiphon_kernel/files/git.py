@@ -36,6 +36,9 @@ _OPTIONS: Final = (
     *("-c", "core.quotePath=false", *_EXACTLY),
 )
 
+_OF_REPOSITORIES: Final = ("local", "worktree")
+"""Scopes of git's configuration that come with a repository."""
+
 _UNDER_WAY: Final = (
     *("index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
     *("rebase-merge", "rebase-apply"),
@@ -81,10 +84,25 @@ class Git:
         above = await self._run("rev-parse", "--show-prefix")
         if above is None:
             return {}
-        arguments = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
-        found = await self._run(*arguments, "--", *(paths or (".",)))
+        arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"]
+        arguments += ["--ignore-submodules=dirty", "--", *(paths or (".",))]
+        found = await self._run(*arguments, **await self._without_filters())
         prefix = os.fsdecode(above[:-1])
         return {one[3:].removeprefix(prefix): one[:2] for one in _paths(found or b"")}
+
+    async def _without_filters(self) -> dict[str, str]:
+        """Return variables that leave out the filters that the repository itself configures.
+
+        It may have come from somebody else, in an archive. The user's own filters stay.
+        """
+        asked = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+        found = _paths(await self._run(*asked) or b"")
+        scoped = zip(found[::2], found[1::2], strict=False)
+        names = {name.rpartition(".")[0] for scope, name in scoped if scope in _OF_REPOSITORIES}
+        keys = [f"{one}.{end}" for one in names for end in ("process", "required")]
+        variables = {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(keys)}
+        variables |= {f"GIT_CONFIG_VALUE_{number}": "" for number in range(len(keys))}
+        return {**variables, "GIT_CONFIG_COUNT": str(len(keys))}
 
     async def head(self, path: ProjectPath) -> bytes | None:
         """Return the bytes of a file at HEAD; None if it is not there."""
@@ -125,19 +143,20 @@ class Git:
             raise invalid_params(f"git says: {''.join(said).strip()[-_SAID:]}")
         return os.fsdecode(await self._run("rev-parse", "HEAD") or b"").strip()
 
-    async def _run(self, *arguments: str) -> bytes | None:
+    async def _run(self, *arguments: str, **variables: str) -> bytes | None:
         """Return the output of git; None if it fails, or is not here."""
         program = shutil.which("git")
         if program is None:
             return None
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         fixed = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        fixed["GIT_ALLOW_PROTOCOL"] = "none"  # of a partial clone nothing more is fetched
         process = await asyncio.create_subprocess_exec(
             program,
             *_OPTIONS,
             *arguments,
             cwd=self._project,
-            env=kept | fixed,
+            env=kept | fixed | variables,
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=DEVNULL,
