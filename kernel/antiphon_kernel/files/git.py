@@ -36,9 +36,6 @@ _OPTIONS: Final = (
     *("-c", "core.quotePath=false", *_EXACTLY),
 )
 
-_OF_REPOSITORIES: Final = ("local", "worktree")
-"""Scopes of git's configuration that come with a repository."""
-
 _UNDER_WAY: Final = (
     *("index.lock", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
     *("rebase-merge", "rebase-apply"),
@@ -98,8 +95,8 @@ class Git:
         asked = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
         found = _paths(await self._run(*asked) or b"")
         scoped = zip(found[::2], found[1::2], strict=False)
-        names = {name.rpartition(".")[0] for scope, name in scoped if scope in _OF_REPOSITORIES}
-        keys = [f"{one}.{end}" for one in names for end in ("process", "required")]
+        own = {name.rpartition(".")[0] for scope, name in scoped if scope in ("local", "worktree")}
+        keys = [f"{one}.{end}" for one in own for end in ("process", "required")]
         variables = {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(keys)}
         variables |= {f"GIT_CONFIG_VALUE_{number}": "" for number in range(len(keys))}
         return {**variables, "GIT_CONFIG_COUNT": str(len(keys))}
