@@ -72,8 +72,13 @@ test: $(READY) ## every test
 test-kernel test-app test-e2e: test-%: $(READY)
 	@$(LIMITED) -n auto tests/$*
 
-test-postgres: $(READY) ## the kernel's tests on a Postgres of their own (Debian's, or initdb in PATH)
-	@$(LIMITED) -n auto --store postgres $(addprefix tests/kernel/,access contexts conversation drift kernel layout tools turns)
+# What is stored, read again and handed on; other tests see the store through these alone.
+STORED := $(addprefix tests/kernel/,contexts conversation drift subscriptions transfer \
+	access/test_write_guard.py tools/test_attach.py)
+FOLDERS ?= $(STORED)
+
+test-postgres: $(READY) ## tests of what is stored, on a Postgres of their own (FOLDERS="tests/kernel/tools ..." for more)
+	@$(LIMITED) -n auto --store postgres $(FOLDERS)
 
 # The newest that is here, of the system or of pyenv.
 PYTHONS ?= $(lastword $(foreach minor,12 13 14 15,$(wildcard /usr/bin/python3.$(minor) \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -16,6 +17,7 @@ def promises() -> dict[int, str]:
     return {int(number): text for number, text in _PROMISE.findall(PAGE.read_text("utf-8"))}
 
 
+@cache
 def names_of_tests(path: Path) -> set[str]:
     tree = ast.parse(path.read_text("utf-8"))
     kinds = ast.FunctionDef | ast.AsyncFunctionDef

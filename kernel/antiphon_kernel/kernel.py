@@ -295,9 +295,9 @@ class Kernel:
                 await self.takeover.close()
             await self.search.stop()
             await self.files.close()
-            await self.open_contexts.hand_over_all()
             await self.open_contexts.interrupt_all()
-            self.start_closing()
+            self.start_closing()  # subscribers hear of the end, not of contexts that move
+            await self.open_contexts.hand_over_all()
             self.access.close()
             # What must be on disk is; snapshots take longer and may be cut short.
             await self.open_contexts.close()

@@ -71,21 +71,26 @@ def start_in_terminal(
     *,
     env: Mapping[str, str],
     cwd: Path | None,
-    cols: int,
-    rows: int,
+    cols: int = 80,
+    rows: int = 24,
     forks: bool = False,
+    before: str = "",
 ) -> tuple[int, subprocess.Popen[bytes]]:
     """Start a program in a terminal of its own; return the other end of it, and the process.
 
     Args:
         forks: it is forked if it can be: it starts more quickly than for people.
+        before: Python that the app executes first.
     """
     master, slave = os.openpty()
     set_size(master, cols, rows)
     env = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PATH": os.defpath, **env}
     if forks and can_fork(argv, env):
-        process = fork_in_terminal(argv, slave, cwd=cwd, env=env)
+        process = fork_in_terminal(argv, slave, cwd=cwd, env=env, before=before)
     else:
+        if before:
+            code = f"{before}\nfrom antiphon.__main__ import main\nmain()"
+            argv = [sys.executable, "-c", code, *argv[1:]]
         process = subprocess.Popen(
             [sys.executable, "-S", "-E", "-c", _LOGIN, *argv],
             stdin=slave,
@@ -110,6 +115,7 @@ class Terminal:
         argv: the program and its arguments.
         env: its whole environment; TERM and the locale are added.
         forks: whether it may be forked, and so have another command line than this one.
+        before: Python that the app executes first.
     """
 
     def __init__(
@@ -121,6 +127,7 @@ class Terminal:
         rows: int = 24,
         cwd: Path | None = None,
         forks: bool = True,
+        before: str = "",
     ) -> None:
         self._screen = pyte.Screen(cols, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -132,7 +139,7 @@ class Terminal:
         self._wake, self._woken = os.pipe()
         self.started = time.monotonic()
         self._master, self.process = start_in_terminal(
-            argv, env=env, cwd=cwd, cols=cols, rows=rows, forks=forks
+            argv, env=env, cwd=cwd, cols=cols, rows=rows, forks=forks, before=before
         )
         self._reader = threading.Thread(target=self._read, name="terminal reader", daemon=True)
         self._reader.start()

@@ -178,7 +178,7 @@ def test_kernel_that_cannot_start_ends_the_app_with_its_log(
     assert "broken.jsonl" in terminal.text
 
 
-CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "300"))
+CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "160"))
 """Characters that each of two people types at least."""
 
 SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
@@ -267,27 +267,22 @@ def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
 
 
 @needs_local_model
-def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> None:
-    typed = "zebracrossing"
+def test_model_of_this_machine_writes_in_the_local_demo_until_it_is_stopped(
+    machine: Machine,
+) -> None:
     terminal = machine.terminal("demo", "--local")
     terminal.wait_for("live")
     data = machine.kernel().data
 
-    def answer() -> dict[str, Any] | None:
+    def written() -> dict[str, Any] | None:
         listed = machine.call(data, "block.list", role="model", kind="text")["blocks"]
-        return machine.call(data, "block.read", block_id=listed[0]["block_id"]) if listed else None
+        return listed[0] if listed and listed[0]["length"] else None
 
-    wait_until(answer, "the model begins", LIMIT)
-    terminal.edit_last_cell()
-    terminal.type(typed)
-    terminal.wait_for(typed)
-    wait_until(lambda: typed in (answer() or {}).get("content", ""), "it is in the kernel")
+    wait_until(written, "the model begins", LIMIT)
     machine.call(data, "turn.interrupt")
-    written = answer()
-    assert written is not None and written["status"] in ("done", "error")
-    assert written["content"].count(typed) == 1
-    terminal.press("escape")
-    terminal.wait_for("NAVIGATE")
+    answer = written()
+    assert answer is not None and answer["status"] in ("done", "error")
+    terminal.wait_for(machine.content(answer["block_id"])[:10])
     terminal.quit()
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import tomllib
 from pathlib import Path
 
 from antiphon.cli.environment import EXTRAS
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.terminal import start_in_terminal
+from tests.waiting import PATIENCE
 
 ANSWERS = (3, 2, 2, 7, 3)
 """Columns behind five samples, of which the terminal draws the fourth six columns wide."""
@@ -34,11 +35,10 @@ def test_environment_without_a_terminal_names_extras_and_hides_keys(machine: Mac
 
 
 def test_environment_in_a_terminal_says_what_that_has_answered(machine: Machine) -> None:
-    env = {**machine.env, "TERM": "xterm-256color", "NO_COLOR": "1"}
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(machine.project)
-        os.execve(ANTIPHON, [ANTIPHON, "doctor", "--env", "--json"], env)
+    command = [ANTIPHON, "doctor", "--env", "--json"]
+    terminal, process = start_in_terminal(
+        command, env={**machine.env, "NO_COLOR": "1"}, cwd=machine.project, forks=True
+    )
     said = b""
     while b"\x1b[c" not in said:
         said += os.read(terminal, 4096)
@@ -46,7 +46,8 @@ def test_environment_in_a_terminal_says_what_that_has_answered(machine: Machine)
     os.write(terminal, f"{columns}\x1b[?0u\x1b[?62;52;22c".encode())
     while not said.rstrip().endswith(b"}]}"):
         said += os.read(terminal, 4096)
-    assert os.waitpid(pid, 0)[1] == 0
+    assert process.wait(PATIENCE) == 0
+    os.close(terminal)
     found = findings(said.rpartition(b"\x1b[c")[2].decode())
     assert found["width of characters"] == "not as counted: 👩‍👩‍👧"
     assert (found["keys"], found["clipboard"], found["colours"]) == ("extended", "OSC 52", None)

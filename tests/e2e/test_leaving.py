@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
 from tests.e2e.terminal import Terminal, shows_words
+from tests.local_model import looks_into_proc
 from tests.processes import children_of, has_ended
 from tests.recordings import numbered_recording
 from tests.waiting import wait_until
@@ -93,10 +93,10 @@ def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> Non
     assert kept_in(machine) == ""
 
 
-def under_make(machine: Machine, *arguments: str, in_a_shell: bool = False) -> Terminal:
-    """Run `antiphon` as a target of a Makefile does: make leads the session, and waits for it."""
+def under_make(machine: Machine, *, in_a_shell: bool) -> Terminal:
+    """Run the app as a target of a Makefile does: make leads the session, and waits for it."""
     makefile = machine.home / "Makefile"
-    makefile.write_text(f"start:\n\t@{shlex.join([ANTIPHON, *arguments])}\n")
+    makefile.write_text(f"start:\n\t@{shlex.join([ANTIPHON, 'join'])}\n")
     make = ["make", "-s", "-f", str(makefile), "start"]
     if not in_a_shell:
         return machine.terminal(program=make)
@@ -119,28 +119,19 @@ def kill_leader(terminal: Terminal) -> None:
     os.kill(terminal.process.pid, signal.SIGKILL)
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="lists processes by /proc")
-@pytest.mark.parametrize(
-    ("is_made", "go"),
-    [
-        (False, Terminal.disconnect),
-        (True, Terminal.hang_up),
-        (True, Terminal.disconnect),
-        (True, kill_leader),
-    ],
-)
+@looks_into_proc
 def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
-    machine: Machine, tmp_path: Path, *, is_made: bool, go: Callable[[Terminal], None]
+    machine: Machine, tmp_path: Path
 ) -> None:
     recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=900, pause_ms=60)
-    start = ["demo", "--play", str(recorded.path)]
-    terminal = under_make(machine, *start) if is_made else machine.terminal(*start)
+    terminal = machine.terminal("demo", "--play", str(recorded.path))
     terminal.wait_for(shows_words)
     started = [*descendants(terminal.process.pid), machine.kernel().pid]
-    go(terminal)
+    terminal.disconnect()
     wait_until(lambda: all(map(has_ended, started)), "everything has ended")
 
 
+@looks_into_proc
 @pytest.mark.parametrize(
     ("in_a_shell", "go"),
     [(False, Terminal.disconnect), (False, kill_leader), (True, kill_child)],
@@ -149,7 +140,7 @@ def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
     machine: Machine, *, in_a_shell: bool, go: Callable[[Terminal], None]
 ) -> None:
     begin(machine)
-    terminal = under_make(machine, "join", in_a_shell=in_a_shell)
+    terminal = under_make(machine, in_a_shell=in_a_shell)
     terminal.wait_for("live")
     terminal.type("half a message")
     terminal.wait_for("half a message")
@@ -163,25 +154,17 @@ def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
 
 
 FAULTY = """
-import sys
-from antiphon.cli.commands import antiphon
 from antiphon.screens.conversation_frame import ConversationFrame
-
-def fail(self):
-    raise RuntimeError("a fault of the app")
-
-ConversationFrame.action_help = fail
-sys.argv[0] = "antiphon"
-antiphon()
+ConversationFrame.action_help = lambda self: 1 / 0
 """
 
 
 def test_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(machine: Machine) -> None:
     begin(machine)
-    argv = [sys.executable, "-c", FAULTY, "join"]
-    with Terminal(argv, env=machine.env, cwd=machine.project, rows=60) as terminal:
+    argv = [ANTIPHON, "join"]
+    with Terminal(argv, env=machine.env, cwd=machine.project, rows=60, before=FAULTY) as terminal:
         terminal.wait_for("some text")
         terminal.wait_for("live")
         terminal.press("f1")
         assert terminal.wait_for_end() == 1
-        assert "RuntimeError: a fault of the app" in terminal.text
+        assert "ZeroDivisionError: division by zero" in terminal.text

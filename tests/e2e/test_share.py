@@ -35,7 +35,7 @@ def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
 ) -> None:
     """One of the guests is far away: each key and each frame takes 50 ms."""
     recorded = numbered_recording(
-        project.home / "aria.jsonl", model="aria", words=4_000, pause_ms=40
+        project.home / "aria.jsonl", model="aria", words=4_000, pause_ms=120
     )
     demo = ("demo", "--play", str(recorded.path), "--data", str(project.data))
     owner = project.terminal(*demo)

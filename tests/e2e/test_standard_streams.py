@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -157,8 +156,8 @@ class Prepared:
         done = run_process(
             [ANTIPHON, *arguments],
             b"a message",
-            # One command of each kind begins as it does for people.
-            forks=arguments[0] not in ("call", "mcp", "tail"),
+            # What the interpreter itself does with closed streams, one command shows.
+            forks=arguments[0] != "call" or "os.close" not in before,
             before=before,
             stdout=stdout,
             env=self.machine.env,
@@ -306,10 +305,16 @@ OWN_SEQUENCES = re.compile(
 )
 """Styles, modes, positions, questions to the terminal, shapes of the pointer, titles, links."""
 
-WITH_NAMES_AS_THEY_ARE = (
-    "from antiphon.render import display; display.displayable_in_a_row = str;"
-    "from antiphon.__main__ import main; main()"
-)
+WITH_NAMES_AS_THEY_ARE = """
+import sys
+import antiphon.app
+from antiphon.render.display import displayable_in_a_row as displayable
+for name, module in [*sys.modules.items()]:
+    if name.startswith("antiphon") and name not in LEFT_ALONE:
+        for one, value in [*vars(module).items()]:
+            if value is displayable:
+                setattr(module, one, str)
+"""
 
 
 @pytest.fixture
@@ -387,27 +392,31 @@ async def test_hostile_names_in_the_app_do_not_reach_the_terminal(
         await asyncio.to_thread(machine.run, "call", "session.whoami", "--url", url)
         await asyncio.to_thread(terminal.wait_for, "vera has joined")
         written = await asyncio.to_thread(look_around, terminal)
-    assert SHOWN[:4] in written
-    assert driving(written) == []
+    url = f"{hostile.doors.sync}?token={hostile.doors.token}"
+    program = [ANTIPHON, "join", url, "--context", f"{HOSTILE_NAME}notes"]
+    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+        await asyncio.to_thread(terminal.wait_for, "notes")
+        joined = terminal.output.decode(errors="ignore")
+    for one in (written, joined):
+        assert SHOWN[:4] in one
+        assert driving(one) == []
 
 
-async def test_hostile_names_that_are_shown_as_they_are_reach_the_terminal(
+async def test_hostile_names_that_are_shown_as_they_are_reach_the_terminal_without_the_filter(
     machine: Machine, hostile: World
 ) -> None:
-    program = [sys.executable, "-c", WITH_NAMES_AS_THEY_ARE, "--data", str(hostile.data)]
-    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+    program = [ANTIPHON, "--data", str(hostile.data)]
+
+    def start(*left_alone: str) -> Terminal:
+        before = f"LEFT_ALONE = {left_alone}\n{WITH_NAMES_AS_THEY_ARE}"
+        return Terminal(program, env=machine.env, cwd=machine.project, before=before)
+
+    with start() as terminal:
         await asyncio.to_thread(
             terminal.wait_for, lambda _: HOSTILE_NAME.encode() in terminal.output
         )
         assert driving(terminal.output.decode(errors="replace"))
-
-
-async def test_hostile_names_that_only_the_filter_replaces_do_not_reach_the_terminal(
-    machine: Machine, hostile: World
-) -> None:
-    filtered = f"import antiphon.screen_filter; {WITH_NAMES_AS_THEY_ARE}"
-    program = [sys.executable, "-c", filtered, "--data", str(hostile.data)]
-    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+    with start("antiphon.screen_filter") as terminal:
         await asyncio.to_thread(terminal.wait_for, f"{SHOWN}guest")
         written = terminal.output.decode(errors="ignore")
     assert driving(written) == []
@@ -448,16 +457,3 @@ async def test_hostile_names_in_commands_do_not_reach_the_terminal(
         assert written, arguments
         assert driving(written) == [], arguments
     assert sum(SHOWN in written for written in outputs) >= 4
-
-
-async def test_hostile_label_of_a_joined_context_does_not_reach_the_terminal(
-    machine: Machine, hostile: World
-) -> None:
-    assert hostile.doors is not None
-    url = f"{hostile.doors.sync}?token={hostile.doors.token}"
-    program = [ANTIPHON, "join", url, "--context", f"{HOSTILE_NAME}notes"]
-    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
-        await asyncio.to_thread(terminal.wait_for, "notes")
-        written = terminal.output.decode(errors="ignore")
-    assert SHOWN[:4] in written
-    assert driving(written) == []

@@ -6,6 +6,7 @@ import fcntl
 import gc
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -57,6 +58,15 @@ def _install(npm: str, kept: Path) -> None:
     except (subprocess.SubprocessError, OSError) as error:
         shutil.rmtree(fresh, ignore_errors=True)
         pytest.skip(f"the packages of a Yjs client cannot be installed: {error}")
+
+
+@pytest.fixture(autouse=True)
+def imported_is_no_garbage() -> Iterator[None]:
+    """Leave what a test has imported out of later collections: it takes most of their time."""
+    before = len(sys.modules)
+    yield
+    if len(sys.modules) > before + 100:
+        gc.freeze()
 
 
 @pytest.fixture

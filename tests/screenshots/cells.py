@@ -62,7 +62,6 @@ from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.roles import AccessRole
 from tests.app.widgets.block_list.sample import AMY, ARIA, BEN, Sample, aria_writing, ben_at
 from tests.clocks import ManualClock
-from tests.screenshots.plays import svg
 from tests.waiting import until
 
 SIZES: Final = ((80, 24), (120, 40), (200, 60))
@@ -466,7 +465,7 @@ async def save_all(folder: Path) -> None:
             for theme in THEMES if size == SIZES[1] else (DEFAULT_THEME,):
                 async for name, app in pictures(shots, size, theme):
                     path = folder / f"{shots.__name__}-{size[0]}-{theme}-{name}.svg"
-                    path.write_text(svg(app))
+                    path.write_text(app.export_screenshot(title="antiphon", simplify=True))
 
 
 if __name__ == "__main__":

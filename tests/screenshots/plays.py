@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from textual.app import App
 from textual.strip import Strip
 from textual.widgets import Input
 
@@ -19,11 +16,11 @@ from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.providers import End, Provider, ThinkingDelta, ToolCallEvent, recording
+from antiphon_kernel.providers import End, ThinkingDelta, ToolCallEvent, recording
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.yjs.id_set import decode_state_vector
-from tests.app.opened import Opened, Writer
-from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
+from tests.app.opened import Opened
+from tests.screenshots.scene import GUESTS_PLACE, Scene
 from tests.waiting import until
 
 EDIT: Final = {
@@ -35,10 +32,6 @@ EDIT: Final = {
 }
 
 CODE: Final = Path(recording.__file__).with_name("recordings") / "demo" / "choirs.py.txt"
-
-Play = Callable[[Scene, Opened], Awaitable[None]]
-Take = Callable[[App[Any]], str]
-"""Makes a picture of what an app shows."""
 
 
 async def streaming(scene: Scene, there: Opened) -> None:
@@ -97,7 +90,7 @@ async def above(scene: Scene, there: Opened) -> None:
 
 
 async def beside(scene: Scene, there: Opened) -> None:
-    """You type in a file while aria writes in the conversation beside it."""
+    """You type in a file while aria writes in the conversation beside it, if there is room."""
     await streaming(scene, there)
     await passes(scene, there, 10)
     (scene.kernel.project / CODE.stem).write_bytes(CODE.read_bytes())
@@ -110,7 +103,10 @@ async def beside(scene: Scene, there: Opened) -> None:
     await there.type("  # or more than two?")
     await there.app.session.replica.saved()
     there.screen.source.fade()
-    await until(lambda: "unsaved" not in " ".join(there.lines[:1]), "it is saved")
+    scope = there.screen.controllers.scope
+    await until(lambda: scope.file is not None and not scope.file.is_dirty, "it is saved")
+    for page in there.app.context.pages:
+        await page.screen.contexts.fetch_files()
     await there.press("escape", mode=Mode.NAVIGATE)
     await there.press("enter", mode=Mode.EDIT)
     await still(there)
@@ -137,9 +133,7 @@ async def scrubbing(scene: Scene, there: Opened) -> None:
     await there.mode(Mode.NAVIGATE)
     await there.press("h")
     await there.sees(" of ")
-    await there.press("left")
-    await there.sees("An antiphon is a chant")
-    await still(there)
+    await pressing("An antiphon is a chant", "left")(scene, there)
 
 
 async def finding(scene: Scene, there: Opened) -> None:
@@ -152,18 +146,56 @@ async def finding(scene: Scene, there: Opened) -> None:
     await settled(scene, there)
 
 
-async def opening(scene: Scene, there: Opened) -> None:
-    """You are in a context in which nothing has been written."""
-    await there.sees("People and models write")
-    await still(there)
-
-
 async def managing(scene: Scene, there: Opened) -> None:
     """You look at who is here, and what one can do with them."""
     await streaming(scene, there)
-    await there.press("f5")
-    await there.sees("guest")
-    await still(there)
+    await pressing("guest", "f5")(scene, there)
+
+
+async def removing(scene: Scene, there: Opened) -> None:
+    """You are asked whether the guest shall go."""
+    await managing(scene, there)
+    await pressing("End every connection of guest", "G", "x")(scene, there)
+
+
+async def choosing_action(scene: Scene, there: Opened) -> None:
+    """You look for what can be done, over a text that is being written."""
+    await streaming(scene, there)
+    await pressing("Search", "ctrl+p")(scene, there)
+    await pressing("History of the page", *"hist")(scene, there)
+
+
+async def choosing_context(scene: Scene, there: Opened) -> None:
+    """You look at the contexts: one beside this one, and a fork of it with a fork of its own."""
+    await scene.write_until("Nothing does.")
+    await scene.call(scene.you, "context.create", label="notes")
+    for label, source in (("try-2", "default"), ("try-2-again", "try-2")):
+        await scene.call(scene.you, "context.fork", context=source, label=label)
+        text = {"kind": "text", "content": f"Another verse for **{label}**."}
+        await scene.call(scene.you, "block.create", context=label, **text)
+    await settled(scene, there)
+    await there.screen.contexts.fetch()  # what is here is seen
+    await pressing("verse for try-2-again", "f4")(scene, there)
+
+
+async def choosing_file(scene: Scene, there: Opened) -> None:
+    """You look for a file of the project."""
+    for name in ("README.md", "choir.md", "verses/first.md", "verses/second.md"):
+        path = scene.kernel.project / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    await pressing("verses/second.md", "f6", *"verse")(scene, there)
+
+
+def pressing(sees: str, *keys: str) -> Callable[[Scene, Opened], Awaitable[None]]:
+    """Return a play in which some keys are pressed, after which one sees these words."""
+
+    async def play(scene: Scene, there: Opened) -> None:
+        await there.press(*keys)
+        await there.sees(sees)
+        await still(there)
+
+    return play
 
 
 async def settled(scene: Scene, there: Opened) -> None:
@@ -215,80 +247,36 @@ def knows_everybody(context: Context, there: Opened) -> bool:
     return there.app.session.presence() == others
 
 
-def svg(app: App[Any]) -> str:
-    """Return the SVG of what is shown."""
-    return app.export_screenshot(title="antiphon", simplify=True)
-
-
-async def picture(
-    size: tuple[int, int],
-    play: Play,
-    *,
-    theme: str | None = None,
-    label: str | None = None,
-    take: Take = svg,
-) -> str:
-    """Return what `take` makes of the app in a terminal of this size, after `play`."""
-    async with shown(size, theme=theme, label=label) as (scene, there):
-        await play(scene, there)
-        return take(there.app)
-
-
-@contextlib.asynccontextmanager
-async def shown(
-    size: tuple[int, int],
-    *,
-    theme: str | None = None,
-    label: str | None = None,
-    models: Mapping[str, Provider] | None = None,
-) -> AsyncIterator[tuple[Scene, Opened]]:
-    """The app in a terminal of this size, in a context that is made unless it is the default."""
-    with tempfile.TemporaryDirectory() as scratch:
-        async with open_scene(Path(scratch), models) as scene:
-            if label is not None:
-                await scene.call(scene.you, "context.create", label=label)
-            app = scene.app(Path(scratch), theme=theme, demo=label is None, label=label)
-            async with app.run_test(size=size) as pilot:
-                await until(lambda: app.session.is_live, "the connection")
-                yield scene, Opened(app, pilot)
-                await app.session.close()
-                app.exit()
-
-
-async def asked(size: tuple[int, int], *, take: Take = svg) -> str:
-    """Return the picture of a model's calls: one has run, one is denied, one changes a text."""
-    bela = Writer()
-    models = {"bela": bela}
-    async with shown(size, label="tidy", models=models) as (scene, there):
-        drafts = scene.kernel.project / "drafts"
-        drafts.mkdir()
-        for name in ("answer.md", "verse.md"):
-            (drafts / name).touch()
-        # The message that every scene begins with.
-        await until(lambda: bela.prompts, "bela is asked")
-        bela.end()
-        await there.send("Tidy up, please.")
-        bela.say(ThinkingDelta("What is there that nobody needs?\nLook before you throw away.\n"))
-        bela.write("I look first.")
-        bela.run("ls -1 drafts")
-        await decide(scene, there, "o")
-        bela.write("Nobody has read them for a year: they can go.")
-        bela.run("rm -rf drafts")
-        await decide(scene, there, "n")
-        # The footer names Enter as well: what is typed before the page is there goes to the cell.
-        await until(lambda: isinstance(there.app.focused, Input), "the reason is asked for")
-        await there.send("We sing them tomorrow.")
-        bela.write("They stay. I only want to say above what I do.")
-        edit = {"block_id": "tidy.bela.2", "operations": [EDIT]}
-        bela.say(ToolCallEvent("call-3", "block_edit", edit))
-        bela.say(End("tool_use"))
-        await decide(scene, there, None)
-        tidy = await scene.kernel.context("tidy")
-        await cursors_shown(tidy, there)
-        await passes(scene, there, 10, tidy)
-        await until(lambda: there.screen.cells.mapping is None, "the scroll bar")
-        await still(there)
-        return take(there.app)
+async def asking(scene: Scene, there: Opened) -> None:
+    """Of a model's calls one has run, one is denied, and one, which changes a text, waits."""
+    bela, drafts = scene.models["bela"], scene.kernel.project / "drafts"
+    drafts.mkdir()
+    for name in ("answer.md", "verse.md"):
+        (drafts / name).touch()
+    # The message that every scene begins with.
+    await until(lambda: bela.prompts, "bela is asked")
+    bela.end()
+    await there.send("Tidy up, please.")
+    bela.say(ThinkingDelta("What is there that nobody needs?\nLook before you throw away.\n"))
+    bela.write("I look first.")
+    bela.run("ls -1 drafts")
+    await decide(scene, there, "o")
+    bela.write("Nobody has read them for a year: they can go.")
+    bela.run("rm -rf drafts")
+    await decide(scene, there, "n")
+    # The footer names Enter as well: what is typed before the page is there goes to the cell.
+    await until(lambda: isinstance(there.app.focused, Input), "the reason is asked for")
+    await there.send("We sing them tomorrow.")
+    bela.write("They stay. I only want to say above what I do.")
+    edit = {"block_id": "tidy.bela.2", "operations": [EDIT]}
+    bela.say(ToolCallEvent("call-3", "block_edit", edit))
+    bela.say(End("tool_use"))
+    await decide(scene, there, None)
+    tidy = await scene.kernel.context("tidy")
+    await cursors_shown(tidy, there)
+    await passes(scene, there, 10, tidy)
+    await until(lambda: there.screen.cells.mapping is None, "the scroll bar")
+    await still(there)
 
 
 async def decide(scene: Scene, there: Opened, key: str | None) -> None:

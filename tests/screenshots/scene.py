@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon.app import AntiphonApp
-from antiphon.options import AppOptions
-from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import PermissionPolicy, Provider
+from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
 from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import Registry
@@ -23,10 +22,10 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models, demo_recordings
 from antiphon_kernel.types.enums import Activity, PrincipalKind
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
+from tests.app.opened import Writer
 
 NOW_MS: Final = 1_764_000_000_000
 
@@ -72,7 +71,6 @@ class Scene:
     """The kernel of the picture and who is in it."""
 
     kernel: Kernel
-    doors: Server
     context: Context
     you: Actor
     aria: Actor
@@ -83,27 +81,8 @@ class Scene:
     written: int = 0
     clock: FixedClock = field(default_factory=FixedClock)
     """The app's."""
-
-    def locate(self) -> KernelAddress:
-        return address_of(self.kernel, self.doors)
-
-    def app(
-        self,
-        folder: Path,
-        *,
-        theme: str | None = None,
-        demo: bool = True,
-        label: str | None = None,
-    ) -> AntiphonApp:
-        """The real app on this kernel, in the default context unless a label is given."""
-        numbers = count(DRAFT_SEQ_MIN)
-        return AntiphonApp(
-            AppOptions(data=folder, demo=demo, address=self.locate(), context=label),
-            clock=self.clock,
-            new_seq=lambda: next(numbers),
-            theme=theme,
-            place="demo",
-        )
+    models: dict[str, Writer] = field(default_factory=dict)
+    """Models that ask for leave before they do anything."""
 
     async def call(self, actor: Actor, tool: str, **params: Any) -> dict[str, Any]:
         return await self.kernel.call(actor, tool, params)
@@ -134,31 +113,34 @@ class Scene:
 
 @contextlib.asynccontextmanager
 async def open_scene(
-    folder: Path, models: Mapping[str, Provider] | None = None
+    folder: Path, clock: FixedClock, models: Sequence[str] = ()
 ) -> AsyncIterator[Scene]:
     """A served kernel with a conversation that has just begun, and `models` that ask for leave."""
-    kernel = await Kernel.open(
-        folder / "data",
-        folder,
-        registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
-        owner="amy",
-        clock=FixedClock(),
-        ids=CountingIds(),
-    )
-    playing = models or {}
-    asking = {name: PermissionPolicy.parse({"block_edit": "ask"}) for name in playing}
-    await kernel.rename("demo")
-    turns = TurnRunner(kernel, Models(playing, permissions=asking))
-    doors = await Server(kernel).start(port=0, socket=folder / "kernel.sock")
-    try:
-        yield await _set(kernel, doors)
-    finally:
-        await doors.close()
-        await turns.close()
-        await kernel.close()
+    data, playing = folder / "data", {name: Writer() for name in models}
+    with hold_folder(data):
+        kernel = await Kernel.open(
+            data,
+            folder,
+            registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
+            owner="amy",
+            clock=FixedClock(),
+            ids=CountingIds(),
+        )
+        asking = {name: PermissionPolicy.parse({"block_edit": "ask"}) for name in playing}
+        await kernel.rename("demo")
+        turns = TurnRunner(kernel, Models(playing, permissions=asking))
+        doors = await Server(kernel).start(port=0, socket=folder / "kernel.sock")
+        scene = await _set(kernel, clock, playing)
+        (data / ADDRESS_FILE).write_text(address_of(kernel, doors).model_dump_json())
+        try:
+            yield scene
+        finally:
+            await doors.close()
+            await turns.close()
+            await kernel.close()
 
 
-async def _set(kernel: Kernel, doors: Server) -> Scene:
+async def _set(kernel: Kernel, clock: FixedClock, models: dict[str, Writer]) -> Scene:
     """Everything up to the first word of the answer."""
     recording = load_recordings(demo_recordings()[0])[0]
     events = [[step.event for step in steps] for steps in recording.rounds]
@@ -182,7 +164,8 @@ async def _set(kernel: Kernel, doors: Server) -> Scene:
         "block.create",
         {"role": "model", "kind": "text", "content": text[:1], "parent_id": prompt},
     )
-    return Scene(kernel, doors, context, you, aria, str(answer["block_id"]), text, written=1)
+    block = str(answer["block_id"])
+    return Scene(kernel, context, you, aria, block, text, written=1, clock=clock, models=models)
 
 
 async def _block(

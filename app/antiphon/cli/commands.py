@@ -112,8 +112,8 @@ def antiphon(
 
     With a file of the project: open the app with that file, at a line if one is given.
 
-    Exit codes: 0 well ended, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no kernel
-    could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
+    Exit codes: 0 ended as asked, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no
+    kernel could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
     """
     command = click_context.invoked_subcommand
     if command is not None:
@@ -403,7 +403,7 @@ def call(
 
 @antiphon.command()
 @DATA
-@_as_name
+@click.option("--as", "as_name", metavar="NAME", help="Act as this program, made on first use.")
 def mcp(data: Path | None, as_name: str | None) -> None:
     """Let an agent outside read and edit: an MCP server on standard input and output.
 

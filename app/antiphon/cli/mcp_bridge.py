@@ -54,7 +54,6 @@ class McpBridge:
         self._source, self._printer, self._printing = source, Printer(sink), asyncio.Lock()
         self._find = find
         self._path = f"/mcp?{urlencode(query)}"
-        self._kernel = httpx2.AsyncClient()
         self._opening, self._session = b"", ""
         """The message that has opened a session, and its number; none in the era without them."""
         self._asked: dict[Any, asyncio.Task[None]] = {}

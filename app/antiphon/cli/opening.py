@@ -81,8 +81,8 @@ def replay(target: str, speed: float, max_pause: float, kernel: KernelTarget) ->
     A FILE is what `antiphon export --format replay` has written. Nothing can be written in a
     replay; Enter leaves one of a CONTEXT, and forks the context as it was at that moment.
 
-    Exit codes: 0 well ended, 1 the replay cannot be read, 2 wrong arguments or an unfit terminal,
-    3 no kernel could be reached or started.
+    Exit codes: 0 ended as asked, 1 the replay cannot be read, 2 wrong arguments or an unfit
+    terminal, 3 no kernel could be reached or started.
     """
     with default_sigint():
         from antiphon.locations import state_folder

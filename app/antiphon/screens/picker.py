@@ -56,7 +56,7 @@ class PickerModal(HintingModal[str | None]):
         background: $surface;
     }
     PickerModal Input, PickerModal Input:focus {
-        border: none; padding: 0 2; margin: 1 0; height: 1;
+        border: none; padding: 0 1; margin: 1 0; height: 1;
     }
     PickerModal OptionList, PickerModal OptionList:focus {
         border: none; padding: 0 1 1 1; max-height: 70vh; background: $surface;

@@ -43,6 +43,9 @@ class LaidOutPalette(CommandPalette, DismissOnceMixin[None]):
         super().__init__(id=id)
         self._leads = leads
 
+    def on_mount(self) -> None:
+        self.query_one(Input).cursor_blink = False
+
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.value in self._leads and not self.is_dismissed:
             event.prevent_default()

@@ -24,7 +24,7 @@ WIDTH: Final = 24
 CELL_SIGN: Final = "¶"
 """Before the number of a cell."""
 
-FORK_SIGN: Final = "⑂ "
+FORK_SIGN: Final = "└ "
 """Before the label of a fork."""
 
 MOST_INDENTED: Final = 8

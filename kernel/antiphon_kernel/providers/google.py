@@ -15,7 +15,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.google import GoogleModel, GoogleModelSettings
 from pydantic_ai.providers.google import GoogleProvider
 
-from antiphon_kernel.providers.library_model import LibraryModel
+from antiphon_kernel.providers.library_model import LibraryModel, tls_context
 from antiphon_kernel.providers.provider import ModelPrompt
 
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
@@ -77,7 +77,9 @@ class GeminiModel(LibraryModel):
     def open(self, client: httpx2.AsyncClient, key: str) -> Model[Any]:
         """Return the library's model."""
         options = HttpOptions(
-            base_url=self.config.base_url or GOOGLE_URL, httpx_async_client=client
+            base_url=self.config.base_url or GOOGLE_URL,
+            httpx_async_client=client,
+            async_client_args={"verify": tls_context(), "ssl": tls_context()},
         )
         service = Client(vertexai=False, api_key=key, http_options=options)
         send_unchecked(service.aio.models)

@@ -67,6 +67,7 @@ class LocalProvider:
     """The configuration, whose `model` is the path of the file."""
     open_chat: Callable[[ModelConfig], RemoteProvider]
     """Opens the provider of a server that speaks Chat Completions."""
+    threads: int = os.cpu_count() or 1
     _process: Process | None = None
     _chat: RemoteProvider | None = None
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -118,7 +119,7 @@ class LocalProvider:
             path=str(path),
             key=key,
             context_tokens=CONTEXT_TOKENS if window is None else window.total or window.input,
-            threads=os.cpu_count() or 1,
+            threads=self.threads,
         )
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable,

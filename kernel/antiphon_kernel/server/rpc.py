@@ -142,9 +142,11 @@ class RpcEndpoint:
     forwarder: Forwarder
     limits: ServerLimits
     _conversations: set[_Conversation] = field(default_factory=set)
+    _is_ending: bool = False
 
     async def stop(self) -> None:
         """Say goodbye on every connection, behind the answer that is being made."""
+        self._is_ending = True
         ending = [one.end() for one in self._conversations]
         if ending:
             # What another kernel carries out may wait until that has taken the context.
@@ -233,6 +235,8 @@ class RpcEndpoint:
         self, socket: WebSocket, visit: AuthenticatedSession
     ) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
+        if self._is_ending:
+            return CloseCode.RESTART, SHUTTING_DOWN
         conversation = _Conversation(socket, self.kernel.subscriptions, visit.actor.session)
         calls = SessionCalls(self.forwarder, visit)
         self._conversations.add(conversation)

@@ -147,6 +147,11 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     def is_served(self) -> bool:
         return self._has_asked and not self.close_sent
 
+    def shutdown(self) -> None:
+        # Whoever has not heard a goodbye yet would lose it by what they send to a closed socket.
+        if not self.close_sent:
+            super().shutdown()
+
     def begin_session(self) -> None:
         super().begin_session()
         early, self._early = self._early, None
@@ -161,6 +166,8 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             # Or all of this would wait for the garbage collector.
             self.deliver = None
             del self.scope[CONNECTION]  # type: ignore[typeddict-item]
+        while self.close_timer is not None and not self.disconnected:
+            await self.queue.get()  # until its client has heard the goodbye
 
     def handle_connect(self, event: Request) -> None:
         self._has_asked = True

@@ -208,7 +208,8 @@ class PostgresDatabase:
         """Return every row of a query."""
         async with self._reading, self._connection() as connection:
             cursor = await connection.execute(translate(sql), values, binary=True)
-            return await cursor.fetchall()
+            async with cursor:
+                return await cursor.fetchall()
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """Carry out one statement in a transaction of its own; the number of the row it made."""
@@ -254,10 +255,12 @@ class PostgresDatabase:
 
         Who takes longer than seconds may be alone no more: constraints of the tables are to hold.
         """
-        async with self._connection() as connection:  # it is closed, which ends the transaction
+        async with self._connection() as connection:
             await connection.execute(_ALONE, prepare=False)
             await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", (what,))
             yield
+            with suppress(psycopg.OperationalError):  # the server has ended it
+                await connection.execute("ROLLBACK")
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[_Connection]:

@@ -420,7 +420,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
     kind = _INVITED_KINDS.get(params.role, PrincipalKind.HUMAN)
     if kind is not PrincipalKind.HUMAN and params.name is None:
         raise invalid_params(
-            f"A {kind} that is invited has a name of its own: give name.",
+            f"An invitation of kind {kind} is for somebody with a name: give name.",
             field="name",
         )
     if params.name is not None and params.name in kernel.members:

@@ -16,7 +16,7 @@ USAGE: Final = "usage"
 
 RETRY: Final = "retry"
 """Of a block of kind error: the request is sent again; `attempt` of `attempts`, `kind` of the
-error, `seconds` and the time `until` then. The block is pending until the provider answers."""
+error, `seconds` and the time `until` then. The block is running until the provider answers."""
 
 ERROR_KIND: Final = "error_kind"
 """Of a block of kind error that ends a turn: kind of the provider's error, or of the limit."""

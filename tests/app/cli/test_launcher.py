@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from antiphon.cli.join import pick_guest_name
 from antiphon.cli.launcher import KernelLauncher, program
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.fork_server import SCRIPT, run_process, start_process
 from tests.waiting import wait_until
 
 
@@ -35,19 +38,25 @@ def end_kernel(data: Path, number: signal.Signals) -> None:
     wait_until(lambda: kernel_at(data) is None, "the kernel ends")
 
 
-def kernel_processes(data: Path) -> list[str]:
-    """Command lines of the kernel processes that were started for the folder."""
-    done = subprocess.run(
-        ["ps", "-ewwo", "stat=,args="], capture_output=True, text=True, check=True
-    )
-    return [
-        line
-        for line in done.stdout.splitlines()
-        if f"--data {data}" in line and not line.startswith("Z")
-    ]
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[Any]]:
+    """Return the processes that are started, which are forked if they can be."""
+    # What forks them takes its time to begin, which is not that of a kernel.
+    run_process([SCRIPT, "--version"])
+    processes = list[subprocess.Popen[Any]]()
+
+    def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        processes.append(start_process(command, **options))
+        return processes[-1]
+
+    replaced = SimpleNamespace(**(vars(subprocess) | {"Popen": start}))
+    monkeypatch.setattr("antiphon.cli.launcher.subprocess", replaced)
+    return processes
 
 
-def test_kernel_launchers_started_at_once_find_same_kernel(data: Path, tmp_path: Path) -> None:
+def test_kernel_launchers_started_at_once_find_same_kernel(
+    data: Path, tmp_path: Path, started: list[subprocess.Popen[Any]]
+) -> None:
     found: list[int] = []
 
     def start() -> None:
@@ -62,7 +71,8 @@ def test_kernel_launchers_started_at_once_find_same_kernel(data: Path, tmp_path:
         thread.join()
     assert len(found) == 3
     assert len(set(found)) == 1
-    assert len(kernel_processes(data)) == 1, "the others have ended, and cannot come up later"
+    running = [one.pid for one in started if one.poll() is None]
+    assert running == found[:1], "the others have ended, and cannot come up later"
 
 
 def test_kernel_is_started_only_if_none_runs_and_again_once_if_it_died(
@@ -103,7 +113,7 @@ def test_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 def test_guests_get_different_names_and_give_them_back(tmp_path: Path) -> None:
     take = "from antiphon.cli.join import pick_guest_name as take;"
     code = f"import sys, pathlib; {take} print(take(pathlib.Path(sys.argv[1])), flush=True)"
-    first = subprocess.Popen(
+    first = start_process(
         [sys.executable, "-c", code + "; sys.stdin.read()", str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,14 +34,6 @@ async def first_cells_become(there: Opened, *texts: str) -> None:
     )
 
 
-async def echo(there: Opened) -> None:
-    """Run a command to its end."""
-    await there.send("!echo hello")
-    await until(lambda: "hello\n" in shown_cells(there))
-    source = there.screen.source
-    await until(lambda: all(source.header(one).status is Status.DONE for one in source.ids()[-2:]))
-
-
 async def splice_as_guest(here: World, block: str, offset: int, text: str) -> None:
     guest = here.kernel.open_session(await here.kernel.principal("guest"), "test")
     (await here.context()).ensure_member(guest)
@@ -58,7 +51,7 @@ async def three(here: World, there: Opened) -> tuple[str, str, str]:
     return blocks
 
 
-async def test_cell_that_is_cut_out_or_excluded_is_not_read_until_it_is_brought_back(
+async def test_cell_that_is_cut_out_or_excluded_is_not_read_and_told_of_to_who_edits_it(
     here: World, there: Opened, three: tuple[str, str, str]
 ) -> None:
     await there.press("x")
@@ -91,10 +84,6 @@ async def test_cell_that_is_cut_out_or_excluded_is_not_read_until_it_is_brought_
     await there.press("u")
     await there.sees("models do not read this")
 
-
-async def test_cut_out_cell_of_somebody_who_edits_it_tells_them(
-    here: World, there: Opened, three: tuple[str, str, str]
-) -> None:
     await there.press("enter", mode=Mode.EDIT)
     await there.type("mine ")
     await here.call("block.exclude", block_id=three[1], cut_out=True)
@@ -104,11 +93,15 @@ async def test_cut_out_cell_of_somebody_who_edits_it_tells_them(
     await cells_become(there, "one", "mine two", "three")
 
 
-async def test_cell_that_a_model_writes_is_not_cut_out(here: World, there: Opened) -> None:
-    await there.send("hello")
+async def test_time_of_ones_own_cell_names_oneself_and_one_that_a_model_writes_is_not_cut_out(
+    here: World, there: Opened
+) -> None:
+    await there.send("mine")
     here.aria.say(TextDelta("it was "))
     await there.sees("it was")
-    await there.press("up", "G", "x")
+    await there.press("up", "home", "t")
+    await there.hint("¶1 · you began it at")
+    await there.press("G", "x")
     await there.hint("aria is not done with this cell: stop it with Ctrl+C, then cut it.")
     here.aria.end()
 
@@ -134,6 +127,17 @@ async def test_moved_cell_stands_where_it_was_put_until_undone_unless_it_is_cut_
             await there.press("u")
             await cells_become(there, "one", "two", "three")
             await there.hint("¶2 is back")
+
+    # The text that was undone last comes back before the moved cell.
+    await there.press("enter", mode=Mode.EDIT)
+    await there.type("mine ")
+    await there.press("escape", "m", "k", "enter")
+    await cells_become(there, "mine two", "one", "three")
+    for key, text in (("u", "mine two"), ("u", "two"), ("ctrl+y", "mine two")):
+        await there.press(key)
+        await cells_become(there, "one", text, "three")
+    assert focused(there) == three[1]
+
     await there.press("m", "g")
     await here.call("block.exclude", block_id=three[1], cut_out=True)
     await cells_become(there, "one", "three")
@@ -142,11 +146,22 @@ async def test_moved_cell_stands_where_it_was_put_until_undone_unless_it_is_cut_
     assert there.screen.source.ids() == list(three)
 
 
-async def test_call_takes_its_output_along_which_stays_as_it_is(here: World, there: Opened) -> None:
+async def test_call_takes_its_output_along_which_is_folded_with_it_and_stays_as_it_is(
+    here: World, there: Opened
+) -> None:
     for text in ("first", "last"):
         await here.cell(text)
-    await echo(there)
-    await there.press("up", "G", "enter")
+    await there.send("!seq 40")
+    await there.sees("36 more lines")
+    source = there.screen.source
+    await until(lambda: all(source.header(one).status is Status.DONE for one in source.ids()[-2:]))
+    await there.press("up", "G", "k")
+    await there.sees("Space fold")
+    await there.press("space")
+    await until(lambda: not there.shows("more lines"), "all of the output")
+    await there.press("space")
+    await there.sees("36 more lines")
+    await there.press("G", "enter")
     await there.hint("it stays as it is")
     assert there.screen.mode is Mode.NAVIGATE
     command, output = shown_cells(there)[2:]
@@ -165,17 +180,6 @@ async def test_call_takes_its_output_along_which_stays_as_it_is(here: World, the
     await cells_become(there, "first", "last")
 
 
-async def test_fold_of_a_call_opens_what_it_printed(there: Opened) -> None:
-    await there.send("!seq 40")
-    await there.sees("36 more lines")
-    await there.press("up", "k")
-    await there.sees("Space fold")
-    await there.press("space")
-    await until(lambda: not there.shows("more lines"), "all of the output")
-    await there.press("space")
-    await there.sees("36 more lines")
-
-
 @pytest.fixture
 async def halves(here: World, there: Opened) -> tuple[str, str]:
     """Cells that one has just been split into, the second focused."""
@@ -191,48 +195,30 @@ async def halves(here: World, there: Opened) -> tuple[str, str]:
     return first, second
 
 
-async def test_split_that_would_leave_a_cell_blank_says_which_line_to_choose(
-    there: Opened,
+async def test_split_that_leaves_a_cell_blank_or_cannot_be_given_back_leaves_cells_as_they_are(
+    here: World, there: Opened, halves: tuple[str, str]
 ) -> None:
-    await there.cell("one\ntwo\n", "two")
-    await there.edit()
+    there.screen.cells.focus_cell(halves[0])
+    await there.press("enter", mode=Mode.EDIT)
     for cursor, words in (("ctrl+home", "above this line"), ("ctrl+end", "from this line on")):
         await there.press(cursor)
         there.screen.call_action("split")
         await there.hint(words)
-    assert shown_cells(there) == ["one\ntwo\n"]
+    await there.press("escape", mode=Mode.NAVIGATE)
+    assert shown_cells(there)[:2] == ["one\n", "two\nthree"]
 
-
-async def test_undo_of_split_keeps_what_was_written_meanwhile_in_first_cell(
-    here: World, there: Opened, halves: tuple[str, str]
-) -> None:
-    await splice_as_guest(here, halves[0], 0, "zero\n")
-    await until(lambda: shown_cells(there)[0] == "zero\none\n")
-    await there.press("u")
-    await first_cells_become(there, "zero\none\ntwo\nthree")
-    await there.press("ctrl+y")
-    await first_cells_become(there, "zero\none\n", "two\nthree")
-    await here.call("block.splice", block_id=halves[0], offset=0, insert="mine\n")
-    await until(lambda: shown_cells(there)[0] == "mine\nzero\none\n")
-    there.screen.cells.focus_cell(halves[1])
-    await there.press("u")
-    await first_cells_become(there, "mine\nzero\none\ntwo\nthree")
-
-
-async def test_split_whose_text_cannot_be_given_back_leaves_both_cells(
-    here: World, there: Opened, halves: tuple[str, str]
-) -> None:
     made = (await here.call("block.history", block_id=halves[1]))["versions"][0]
     await here.call("block.undo", block_id=halves[0], edit=made["context_version"])
     await here.call("block.splice", block_id=halves[0], offset=4, delete_count=9)
     await first_cells_become(there, "one\n", "two\nthree")
+    there.screen.cells.focus_cell(halves[1])
     await there.press("u")
     await there.hint("Not taken back")
     assert shown_cells(there)[:2] == ["one\n", "two\nthree"]
 
 
-async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
-    there: Opened, halves: tuple[str, str]
+async def test_split_is_undone_and_made_again_until_others_wrote_in_its_second_cell(
+    here: World, there: Opened, halves: tuple[str, str]
 ) -> None:
     await there.press("m", "k", "enter")
     await first_cells_become(there, "two\nthree", "one\n")
@@ -248,32 +234,29 @@ async def test_changes_of_cells_are_undone_and_made_again_one_after_the_other(
     there.screen.cells.focus_cell(halves[1])
     await there.press("ctrl+y")
     await first_cells_become(there, "two\nthree", "one\n")
-
-
-async def test_text_that_was_undone_last_comes_back_before_a_moved_cell(
-    there: Opened, three: tuple[str, str, str]
-) -> None:
-    await there.press("enter", mode=Mode.EDIT)
-    await there.type("mine ")
-    await there.press("escape", "m", "k", "enter")
-    await first_cells_become(there, "mine two", "one", "three")
     await there.press("u")
-    await first_cells_become(there, "one", "mine two", "three")
+    await first_cells_become(there, "one\n", "two\nthree")
+
+    # What was written meanwhile in the first cell is kept.
+    await splice_as_guest(here, halves[0], 0, "zero\n")
+    await first_cells_become(there, "zero\none\n", "two\nthree")
     await there.press("u")
-    await first_cells_become(there, "one", "two", "three")
+    await first_cells_become(there, "zero\none\ntwo\nthree")
     await there.press("ctrl+y")
-    await first_cells_become(there, "one", "mine two", "three")
-    assert focused(there) == three[1]
+    await first_cells_become(there, "zero\none\n", "two\nthree")
+    await here.call("block.splice", block_id=halves[0], offset=0, insert="mine\n")
+    await first_cells_become(there, "mine\nzero\none\n", "two\nthree")
+    there.screen.cells.focus_cell(halves[1])
+    await there.press("u")
+    await first_cells_become(there, "mine\nzero\none\ntwo\nthree")
 
-
-async def test_undo_of_split_is_refused_once_others_wrote_in_second_cell(
-    here: World, there: Opened, halves: tuple[str, str]
-) -> None:
+    await there.press("ctrl+y")
+    await first_cells_become(there, "mine\nzero\none\n", "two\nthree")
     await splice_as_guest(here, halves[1], 9, " four")
-    await until(lambda: shown_cells(there)[1] == "two\nthree four")
+    await first_cells_become(there, "mine\nzero\none\n", "two\nthree four")
     await there.press("u")
     await there.hint("it stays one of its own")
-    assert shown_cells(there)[:2] == ["one\n", "two\nthree four"]
+    assert shown_cells(there)[:2] == ["mine\nzero\none\n", "two\nthree four"]
 
 
 async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_forked_from(
@@ -305,16 +288,6 @@ async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_f
     await cells_become(there, "one", "twice two")
 
 
-async def test_time_of_ones_own_cell_names_oneself_as_the_gutter_does(
-    here: World, there: Opened
-) -> None:
-    await there.send("mine")
-    await until(lambda: here.aria.prompts, "the model is asked")
-    here.aria.end()
-    await there.press("up", "home", "t")
-    await there.hint("¶1 · you began it at")
-
-
 # $EDITOR
 
 
@@ -325,41 +298,36 @@ def editor(folder: Path, script: str) -> str:
     return str(file)
 
 
-async def test_editor_result_is_merged_with_what_others_wrote(
+async def test_editor_result_is_merged_with_what_others_wrote_or_kept_in_a_file(
     here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     block = await there.cell("one\ntwo\nthree\n", "three")
-    gate = tmp_path / "gate"
-    script = f'sed -i s/two/2/ "$1"; touch {gate}.in; while [ ! -e {gate} ]; do sleep 0.02; done'
-    monkeypatch.setenv("VISUAL", editor(tmp_path, script))
-    await there.press("up", "E")
-    await until(Path(f"{gate}.in").exists, "the editor runs")
-    await here.call("block.splice", block_id=block, offset=0, insert="zero\n")
-    gate.touch()
+    await there.press("up")
+
+    async def edit(change: str, theirs: dict[str, Any]) -> None:
+        """Let the editor change the cell while others do."""
+        runs, gate = tmp_path / "runs", tmp_path / "gate"
+        runs.unlink(missing_ok=True)
+        gate.unlink(missing_ok=True)
+        wait = f"while [ ! -e {gate} ]; do sleep 0.02; done"
+        script = f'sed -i {change} "$1"; touch {runs}; {wait}'
+        monkeypatch.setenv("VISUAL", editor(tmp_path, script))
+        await there.press("E")
+        await until(runs.exists, "the editor runs")
+        await here.call("block.splice", block_id=block, **theirs)
+        gate.touch()
+
+    await edit("s/two/2/", {"offset": 0, "insert": "zero\n"})
     await cells_become(there, "zero\none\n2\nthree\n")
     await there.hint("Merged 1 change from editor")
     await there.press("u")
     await cells_become(there, "zero\none\ntwo\nthree\n")
 
-
-async def test_editor_change_of_the_same_line_is_kept_in_a_file(
-    here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    block = await there.cell("one\ntwo\nthree\n", "three")
-    gate = tmp_path / "gate"
-    script = (
-        f'sed -i -e s/two/2/ -e s/one/1/ "$1"; touch {gate}.in;'
-        f" while [ ! -e {gate} ]; do sleep 0.02; done"
-    )
-    monkeypatch.setenv("VISUAL", editor(tmp_path, script))
-    await there.press("up", "E")
-    await until(Path(f"{gate}.in").exists, "the editor runs")
-    await here.call("block.splice", block_id=block, offset=4, delete_count=3, insert="zwei")
-    gate.touch()
+    await edit("-e s/two/2/ -e s/one/1/", {"offset": 9, "delete_count": 3, "insert": "zwei"})
     await there.hint("others changed")
     (kept,) = (tmp_path / "state").rglob("cell-*.md")
-    assert kept.read_text() == "1\n2\nthree\n"
+    assert kept.read_text() == "zero\n1\n2\nthree\n"
     assert "zwei" in shown_cells(there)[0]
 
 
@@ -388,34 +356,29 @@ async def test_editor_that_fails_or_is_none_changes_nothing_and_keeps_the_text(
 # Search in all contexts
 
 
-async def test_search_goes_to_a_cell_of_another_context(here: World, there: Opened) -> None:
-    await here.cell("hay")
+async def search(there: Opened, query: str, block: str) -> None:
+    """Search in all contexts, and go to the hit, which is the only one."""
+    await there.palette("Search in all contexts")
+    await there.type(query)
+    await there.sees(" · text")
+    await there.press("enter")
+    await until(lambda: focused(there) == block, "the hit")
+    await there.sees("1 of 1")
+
+
+async def test_search_goes_to_a_hit_inside_a_long_cell_and_in_another_context(
+    here: World, there: Opened
+) -> None:
+    long = await here.cell("\n\n".join(f"line {number}" for number in range(200)))
     await here.call("context.create", label="notes")
-    made = await here.call(
-        "block.create", context="notes", kind="text", content="a Needle", status="done"
-    )
-    await there.sees("hay")
-    await there.palette("Search in all contexts")
-    await there.type("needle")
-    await there.sees("a Needle")
-    before = there.screen
-    await there.press("enter")
-    await until(lambda: there.screen is not before, "another screen")
-    await until(lambda: focused(there) == made["block_id"], "the hit")
-    await there.sees("1 of 1")
-
-
-async def test_search_goes_to_the_hit_inside_a_long_cell(here: World, there: Opened) -> None:
-    made = await here.cell("\n\n".join(f"line {number}" for number in range(200)))
+    new = {"context": "notes", "kind": "text", "content": "a Needle", "status": "done"}
+    other = (await here.call("block.create", **new))["block_id"]
     await there.cell("hay")
-    await there.palette("Search in all contexts")
-    await there.type("line 77")
-    await there.sees("bela · text")
-    await there.press("enter")
-    await there.sees("1 of 1")
+    await search(there, "line 77", long)
     assert there.shows("line 77") and not there.shows("line 1 ")
-    assert focused(there) == made
     assert there.screen.mode is Mode.NAVIGATE
+    await search(there, "needle", other)
+    await there.sees("a Needle")
 
 
 async def test_search_goes_to_a_cell_that_is_not_here_yet(
@@ -423,13 +386,9 @@ async def test_search_goes_to_a_cell_that_is_not_here_yet(
 ) -> None:
     monkeypatch.setattr(session, "RECENT_BLOCKS", 5)
     made = await here.cell("needle")
-    for number in range(40):
+    for number in range(20):
         await here.cell(f"cell {number}")
     async with opened(here) as there:
-        await there.sees("cell 39")
+        await there.sees("cell 19")
         assert made not in there.screen.source.ids()
-        await there.palette("Search in all contexts")
-        await there.type("needle")
-        await there.sees("bela · text")
-        await there.press("enter")
-        await until(lambda: focused(there) == made, "the hit")
+        await search(there, "needle", made)

@@ -23,17 +23,39 @@ def details(there: Opened) -> dict[str, str]:
     return {} if completion is None else {one.text: one.detail for one in completion.choices}
 
 
-async def test_at_sign_offers_people_models_and_files(here: World, there: Opened) -> None:
-    (here.folder / "notes.md").write_text("")
+async def test_at_sign_offers_people_models_and_files_which_tab_and_up_choose(
+    here: World, there: Opened
+) -> None:
+    notes(here)
     await until(lambda: "aria" in there.screen.models.here.names, "the models")
     await there.type("@")
-    assert open_list(there) == ["@amy", "@aria", "@data/", "@kernel.sock", "@notes.md"]
+    assert open_list(there) == ["@amy", "@aria", "@data/", "@docs/", "@kernel.sock"]
     await there.sees("person")
-    assert {"@data/": "folder", "@notes.md": "file"}.items() <= details(there).items()
-    await there.type("ar")
-    assert open_list(there) == ["@aria"]
+    assert {"@data/": "folder", "@kernel.sock": "file"}.items() <= details(there).items()
+    await there.type("am")
+    assert open_list(there) == ["@amy"]
     await there.press("tab")
-    assert (there.message, open_list(there)) == ("@aria", [])
+    assert (there.message, open_list(there)) == ("@amy", [])
+    await there.type(" see @do")
+    await there.press("tab")
+    await until(lambda: there.message == "@amy see @docs/", "the folder is completed")
+    await there.press("n", "tab")
+    await until(lambda: there.message == "@amy see @docs/notes.md", "the file is completed")
+    await there.press("tab")
+    assert there.message == "@amy see @docs/notes.md"
+
+    await there.press("ctrl+u")
+    await there.type("@arai hi")
+    await there.sees("Nobody is called arai. Nearest: aria.")
+    await there.type(" @docs/none.md and @docs/notes.md ")
+    await there.sees("There is no file docs/none.md here")
+
+    await there.press("ctrl+u")
+    await there.type("@ar")
+    assert await noticed(there, "up")
+    assert (there.screen.mode, open_list(there)) == (Mode.WRITE, ["@aria"])
+    await there.press("up", mode=Mode.NAVIGATE)
+    assert there.message == "@ar"
 
 
 async def test_enter_sends_what_is_typed_unless_a_line_was_chosen(
@@ -48,7 +70,8 @@ async def test_enter_sends_what_is_typed_unless_a_line_was_chosen(
     here.aria.end()
 
 
-async def test_escape_closes_the_list_and_stays_in_the_message(there: Opened) -> None:
+async def test_slash_command_is_completed_with_its_argument_and_run(there: Opened) -> None:
+    await there.cell("something")
     await there.type("/th")
     await there.sees("Show another theme")
     await there.press("escape")
@@ -57,13 +80,17 @@ async def test_escape_closes_the_list_and_stays_in_the_message(there: Opened) ->
     assert open_list(there) == []
     await there.press("escape", mode=Mode.NAVIGATE)
 
+    # It has to be a command's whole name, though that begins the names of others.
+    await there.press("i", "ctrl+u")
+    await there.type("/copy")
+    assert open_list(there) == ["/copy", "/copy-markdown", "/copy-json"]
+    await there.press("enter")
+    await until(lambda: there.app.clipboard == "something", "the copy")
+    assert there.message == ""
 
-async def test_slash_command_is_completed_with_its_argument_and_run(there: Opened) -> None:
-    await there.type("/the")
-    await there.press("enter")
+    await there.send("/the")
     assert there.message == "/theme "
-    await there.type("antiphon-l")
-    await there.press("enter")
+    await there.send("antiphon-l")
     assert there.message == "/theme antiphon-light"
     await there.press("enter")
     await until(lambda: there.app.theme == "antiphon-light", "the theme")
@@ -114,25 +141,6 @@ async def test_command_that_cannot_be_run_is_told_and_stays_and_a_path_is_sent(
     here.aria.end()
 
 
-async def test_enter_runs_a_command_whose_name_begins_the_names_of_others(there: Opened) -> None:
-    await there.cell("something")
-    await there.press("up", "i")
-    await there.type("/copy")
-    assert open_list(there) == ["/copy", "/copy-markdown", "/copy-json"]
-    await there.press("enter")
-    await until(lambda: there.app.clipboard == "something", "the copy")
-    assert there.message == ""
-
-
-async def test_up_chooses_the_only_line_and_then_leads_to_the_cells(there: Opened) -> None:
-    await until(lambda: "aria" in there.screen.models.here.names, "the models")
-    await there.type("@ar")
-    assert await noticed(there, "up")
-    assert (there.screen.mode, open_list(there)) == (Mode.WRITE, ["@aria"])
-    await there.press("up", mode=Mode.NAVIGATE)
-    assert there.message == "@ar"
-
-
 async def attached(here: World) -> list[tuple[str | None, str]]:
     """Return path and text of each attached file in the kernel."""
     document = (await here.context()).document
@@ -147,20 +155,7 @@ def notes(here: World) -> Path:
     return file
 
 
-async def test_message_that_names_a_file_is_sent_with_it(here: World, there: Opened) -> None:
-    notes(here)
-    await there.send("@aria read @docs/notes.md, please")
-    await until(lambda: here.aria.prompts, "the model is asked")
-    assert here.aria.prompts == ["@aria read @docs/notes.md, please"]
-    assert await attached(here) == [("notes.md", "remember")]
-    document = (await here.context()).document
-    message, file, *_ = document.block_ids()
-    assert document.header(message).status == Status.DONE
-    assert document.header(file).parent == message
-    here.aria.end()
-
-
-async def test_message_that_names_a_missing_or_too_large_file_comes_back_with_the_reason(
+async def test_message_is_sent_with_the_files_that_it_names_unless_one_is_missing_or_too_large(
     here: World, there: Opened
 ) -> None:
     notes(here)
@@ -175,27 +170,12 @@ async def test_message_that_names_a_missing_or_too_large_file_comes_back_with_th
     assert await attached(here) == []
     assert here.aria.prompts == []
 
-
-async def test_tab_behind_an_at_sign_completes_names_and_files(here: World, there: Opened) -> None:
-    notes(here)
-    await until(lambda: "aria" in there.screen.models.here.names, "the names")
-    await there.type("@am")
-    await there.press("tab")
-    assert there.message == "@amy"
-    await there.type(" see @do")
-    await there.press("tab")
-    await until(lambda: there.message == "@amy see @docs/", "the folder is completed")
-    await there.press("n", "tab")
-    await until(lambda: there.message == "@amy see @docs/notes.md", "the file is completed")
-    await there.press("tab")
-    assert there.message == "@amy see @docs/notes.md"
-
-
-async def test_name_of_nobody_and_missing_file_are_told_before_sending(
-    here: World, there: Opened
-) -> None:
-    notes(here)
-    await there.type("@arai hi")
-    await there.sees("Nobody is called arai. Nearest: aria.")
-    await there.type(" @docs/none.md and @docs/notes.md ")
-    await there.sees("There is no file docs/none.md here")
+    await there.send("@aria read @docs/notes.md, please")
+    await until(lambda: here.aria.prompts, "the model is asked")
+    assert here.aria.prompts == ["@aria read @docs/notes.md, please"]
+    assert await attached(here) == [("notes.md", "remember")]
+    document = (await here.context()).document
+    message, file_block, *_ = document.block_ids()
+    assert document.header(message).status == Status.DONE
+    assert document.header(file_block).parent == message
+    here.aria.end()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,35 +35,32 @@ async def test_message_to_unknown_name_is_told_the_names_there_are(
     await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
 
 
-async def test_waiting_messages_show_their_position_until_they_are_answered(
+async def test_waiting_messages_show_their_position_on_their_last_line_until_they_are_answered(
     here: World, there: Opened
 ) -> None:
     await there.send("one")
     await until(lambda: len(here.aria.prompts) == 1, "the first turn")
-    await there.send("two")
+    await there.send("two\n\nlines")
     await there.sees("queued · 2nd")
+    document = (await here.context()).document
+    block = next(one for one in document.block_ids() if "two" in document.text(one))
+    for change in ({"delete_count": 7}, {"insert": "\n\nlines"}):
+        await here.call("block.splice", block_id=block, offset=3, **change)
+        await until(lambda: there.screen.source.text(block) == document.text(block), "the change")
+        there.screen.cells.draw()
+        rows = [line for line in there.lines if "two" in line or "lines" in line]
+        assert ["queued · 2nd" in row for row in rows] == [row is rows[-1] for row in rows]
+
     await there.send("three")
     await there.sees("queued · 3rd")
-    assert next(line for line in there.lines if "two" in line).endswith("queued · 2nd")
     assert there.shows("aria writing")
+    here.aria.write("first")
     here.aria.end()
     await until(lambda: len(here.aria.prompts) == 2, "the second turn")
     await until(lambda: not there.shows("3rd"), "the queue has moved")
     assert there.shows("queued · 2nd")
-    here.aria.end()
-    await until(lambda: not there.shows("queued ·"), "nothing waits")
 
-
-async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
-    here: World, there: Opened
-) -> None:
-    await there.send("one")
-    await until(lambda: here.aria.prompts, "the first turn")
-    await there.send("two")
-    await there.sees("queued · 2nd")
-    here.aria.write("first")
-    here.aria.end()
-    await until(lambda: len(here.aria.prompts) == 2, "the second turn")
+    # The next answer is told from the one above.
     here.aria.say(ThinkingDelta("Well."))
     await there.sees("aria  ▸ thinking")
 
@@ -75,27 +71,8 @@ async def test_next_answer_to_a_queued_message_is_told_from_the_one_above(
     # The name at the model's cursor goes on a little later than its text.
     await until(lambda: before_thinking() == ["│ first", ""], "the answers stand apart")
     here.aria.end()
-
-
-@pytest.mark.parametrize(
-    ("text", "change"),
-    [("two\n\nthree", {"delete_count": 7}), ("two", {"insert": "\n\nthree"})],
-    ids=["shorter", "longer"],
-)
-async def test_waiting_message_that_is_changed_shows_its_position_on_its_last_line_only(
-    here: World, there: Opened, text: str, change: dict[str, Any]
-) -> None:
-    await there.send("one")
-    await until(lambda: len(here.aria.prompts) == 1, "the first turn")
-    await there.send(text)
-    await there.sees("queued · 2nd")
-    document = (await here.context()).document
-    block = next(one for one in document.block_ids() if "two" in document.text(one))
-    await here.call("block.splice", block_id=block, offset=3, **change)
-    await until(lambda: there.screen.source.text(block) == document.text(block), "the change")
-    there.screen.cells.draw()
-    rows = [line for line in there.lines if "two" in line or "three" in line]
-    assert ["queued · 2nd" in row for row in rows] == [row is rows[-1] for row in rows]
+    await until(lambda: not there.shows("queued ·"), "nothing waits")
+    here.aria.end()
 
 
 @pytest.mark.parametrize(

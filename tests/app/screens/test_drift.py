@@ -10,7 +10,7 @@ from antiphon.actions import Mode
 from antiphon.screens.merge_page import MergeModal
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
-from tests.app.opened import Opened, World, opened
+from tests.app.opened import Opened, World
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("frequent_looks")
@@ -87,34 +87,44 @@ async def test_header_of_a_drift_folds_all_that_came_and_its_undo_hides_it(
     await there.press("ctrl+y")
     await there.sees("Found 1")
 
-
-async def test_drift_of_somebody_else_is_taken_back_and_brought_back(here: World) -> None:
-    notes = (await here.call("context.create", label="notes"))["context_id"]
-    found, ben = await say(here, "Found it", context=notes), await as_other(here, "ben")
-    await say(here, "before")
-    async with opened(here, size=(120, 40)) as there:
-        await here.kernel.call(ben, "drift.push", {"to": "default", "blocks": [found]})
-        await there.sees("⇢ from notes · push · ben")
-        await there.press("up", "g", "j", "U", mode=Mode.NAVIGATE)
-        await there.sees("Take back")
-        await there.press("y")
-        await until(lambda: not there.shows("Found it"), "taken back")
-        await there.press("ctrl+y")
-        await there.sees("Found it")
+    # Of somebody else, it is asked about first.
+    await here.kernel.call(
+        await as_other(here, "ben"), "drift.push", {"to": "default", "blocks": [asked]}
+    )
+    await there.sees("⇢ from notes · push · ben")
+    await there.press("G", "k", "U")
+    await there.sees("Take back")
+    await there.press("y")
+    await until(lambda: not there.shows("What is there?"), "taken back")
+    await there.press("ctrl+y")
+    await there.sees("What is there?")
 
 
-PLAN = "# Plan\n\nStart with the journal, because everything rests on it.\n\n1. one\n2. two\n"
+PLAN = """# Plan
+
+Start with the journal, because everything rests on it.
+
+Go on with the window, which everybody sees.
+
+End with the manual, since all of it has to be there.
+
+1. one
+2. two
+"""
 
 
 async def forked(here: World) -> tuple[str, Any]:
-    """A text that a fork and its source have both changed, once in the same place."""
+    """A text that a fork and its source have both changed, in three places alike."""
     block = await say(here, PLAN)
     fork = (await here.call("context.fork", context="default", label="tidy"))["context_id"]
     (there,) = (await here.call("block.list", context=fork))["blocks"]
     ben, cleo = await as_other(here, "ben"), await as_other(here, "cleo", PrincipalKind.MODEL)
     for actor, one, old, new in (
-        (ben, block, "the journal", "the storage"),
-        (cleo, there["block_id"], "the journal", "the codec"),
+        *((ben, block, "the " + one, "the storage") for one in ("journal", "window", "manual")),
+        *(
+            (cleo, there["block_id"], "the " + one, "the codec")
+            for one in ("journal", "window", "manual")
+        ),
         (cleo, there["block_id"], "2. two", "2. two, and three"),
     ):
         text = (await here.call("block.read", block_id=one))["content"]
@@ -125,23 +135,14 @@ async def forked(here: World) -> tuple[str, Any]:
     return block, fork
 
 
-@pytest.mark.parametrize(
-    ("keys", "outcome"),
-    [
-        (("t",), "the codec"),
-        (("b",), None),
-        (("e", "ctrl+k", *"mine", "escape"), "mine"),
-    ],
-    ids=lambda one: str(one[0]) if isinstance(one, tuple) else "",
-)
 async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
-    here: World, there: Opened, keys: tuple[str, ...], outcome: str | None
+    here: World, there: Opened
 ) -> None:
     block, fork = await forked(here)
     await there.sees("the storage")
     await there.press("f4")
-    await there.sees("⑂ tidy  ↑3 ↓1")
-    await there.sees("    1 conflict · ")
+    await there.sees("└ tidy  ↑3 ↓1")
+    await there.sees("    3 conflicts · ")
     await there.press("escape")
     await there.press("up", mode=Mode.NAVIGATE)
     await there.palette("Merge a fork")
@@ -150,13 +151,12 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.sees("both have changed this")
     await there.press("enter")
     await there.sees("Decide this conflict first.")
-    await there.press(*keys[:1])
-    if len(keys) > 1:
-        await there.sees("Esc take what stands here")
-        await there.press(*keys[1:])
-        await there.sees("decided: written anew")
-        await there.press("escape")
-        await there.sees("What you have written here is lost then")
+    await there.press("t", "n", "b", "n", "e")
+    await there.sees("Esc take what stands here")
+    await there.press("ctrl+k", *"mine", "escape")
+    await there.sees("decided: written anew")
+    await there.press("escape")
+    await there.sees("What you have written here is lost then")
     await there.sees("✓")
     shown = there.app.screen
     assert isinstance(shown, MergeModal)
@@ -169,7 +169,7 @@ async def test_fork_is_merged_conflict_by_conflict_and_taken_back(
     await there.hint("In default: 1 cell changed, 1 cell added")
     text = (await here.call("block.read", block_id=block))["content"]
     assert text == expected and "2. two, and three" in text
-    assert outcome is None or f"Start with {outcome}, because" in text
+    assert "Start with the codec, because" in text and "End with mine, since" in text
     assert await here.texts() == [text, "1 block changed, 1 block added", "A finding"]
     listed = await here.call("context.list", archived=True)
     assert "archived" in next(one for one in listed["contexts"] if one["context_id"] == fork)
@@ -219,27 +219,25 @@ async def test_cells_are_written_into_a_file_after_a_look_at_the_difference(
     assert read["content"] == "Begin with the codec.\n"
 
 
-async def test_context_is_distilled_into_another_one(here: World, there: Opened) -> None:
+async def test_context_is_distilled_into_another_one_or_its_summary_is_stopped(
+    here: World, there: Opened
+) -> None:
     notes = (await here.call("context.create", label="notes"))["context_id"]
     await say(here, "Begin with the codec.", context=notes)
-    await there.palette("Distill a context into this one")
-    await there.sees("this one")
-    await there.type("notes")
-    await until(lambda: not there.shows("this one"), "the only choice")
-    await there.press("enter")
-    await there.sees("no model")
+
+    async def distill() -> None:
+        await there.palette("Distill a context into this one")
+        await there.sees("this one")
+        await there.type("notes")
+        await until(lambda: not there.shows("this one"), "the only choice")
+        await there.press("enter")
+        await there.sees("no model")
+
+    await distill()
     await there.press("up", "down", "down", "enter")
     await there.sees("⇢ from notes · distill · amy")
     await there.hint("In default: a summary")
-
-
-async def test_summary_that_is_being_written_is_stopped(here: World, there: Opened) -> None:
-    notes = (await here.call("context.create", label="notes"))["context_id"]
-    await say(here, "Begin with the codec.", context=notes)
-    await there.palette("Distill a context into this one")
-    await there.sees("notes")
-    await there.press("down", "enter")
-    await there.sees("no model")
+    await distill()
     await there.press("enter")
     await there.sees("Ctrl+C stop")
     await there.press("ctrl+c")

@@ -48,10 +48,10 @@ async def replaced(there: Opened, before: object) -> None:
     await until(lambda: there.screen is not before, "another screen")
 
 
-async def read_all(there: Opened) -> None:
-    """Read all cells, and wait for the screen that shows them."""
-    screen = there.screen
-    await there.app.session.replica.read_earlier(2 * ALL)
+async def read_more(there: Opened) -> None:
+    """Read one more cell, and wait for the screen that shows it."""
+    screen, replica = there.screen, there.app.session.replica
+    await replica.read_earlier(len(replica.document) + 1)
     await replaced(there, screen)
 
 
@@ -72,18 +72,29 @@ async def test_scrolling_up_reads_earlier_cells_until_the_first(recent: Opened) 
     assert not recent.app.session.replica.omitted
 
 
-async def test_page_stays_when_earlier_cells_come(recent: Opened) -> None:
-    await recent.press("escape")
-    await recent.press("pageup")
-    before, screen = page(recent), recent.screen
-    await recent.app.session.replica.read_earlier(ALL)
-    await until(lambda: recent.screen is not screen, "another screen")
+async def test_page_message_and_folds_stay_when_earlier_cells_come(
+    recent: Opened, cells: list[str]
+) -> None:
+    await recent.type("half a message")
+    recent.screen.source.set_folded([cells[-1]], True)
+    await read_more(recent)
+    await until(lambda: recent.message == "half a message", "the message is there")
+    await recent.type("!")
+    await until(lambda: recent.message == "half a message!", "it can be written on")
+    assert recent.screen.source.is_folded(cells[-1])
+    await recent.press("escape", "pageup")
+    before = page(recent)
+    await read_more(recent)
     await until(lambda: page(recent) == before, lambda: f"{before} {page(recent)}")
     await recent.mode(Mode.NAVIGATE)
 
 
-async def test_first_cell_is_gone_to_when_it_has_come(recent: Opened) -> None:
-    await recent.press("escape")
+async def test_cells_are_counted_from_the_first_which_is_gone_to_when_it_has_come(
+    recent: Opened,
+) -> None:
+    await recent.press("escape", "f2")
+    await recent.sees(f"¶{ALL}")
+    await recent.press("f2", mode=Mode.NAVIGATE)
     await recent.press("g")
     await recent.sees("cell 0 ")
     await until(lambda: recent.screen.cells.focused_cell == recent.screen.source.ids()[0])
@@ -96,19 +107,31 @@ async def test_person_who_went_on_is_not_taken_to_the_first_cell(recent: Opened)
     await recent.sees(f"cell {ALL - 1}")
 
 
-async def test_replaced_screen_bears_a_person_in_a_cell_that_only_the_next_one_has(
-    cells: list[str], here: World
+async def test_replaced_screen_bears_a_person_in_a_cell_of_the_next_one_and_the_end_of_the_app(
+    cells: list[str], here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     actor = here.kernel.open_session(await here.kernel.principal("bo"), "test")
-    WriterPresence(await here.context(), actor, 99).write_in(cells[0])
+    WriterPresence(await here.context(), actor, 99).write_in(cells[ALL - RECENT - 1])
     async with opened(here, size=(140, 40)) as there:
-        await there.live()
-        screen = there.screen
-        await until(lambda: any(one.block == cells[0] for one in screen.people.participants()))
-        await there.app.session.replica.read_earlier(ALL)
+        screen, replica = there.screen, there.app.session.replica
+        unseen = cells[ALL - RECENT - 1]
+        await until(lambda: any(one.block == unseen for one in screen.people.participants()))
+        await replica.read_earlier(RECENT + 1)
         await until(lambda: there.app.session.document is not screen.source.document)
         screen.set_focus(None)
-        await until(lambda: there.screen is not screen, "another screen")
+        await replaced(there, screen)
+        await until(lambda: not screen.is_attached, "the screen before is gone")
+
+        removed, remove_mode = there.screen, there.app.remove_mode
+
+        def remove_and_exit(mode: str) -> AwaitComplete:
+            there.app.call_later(there.app.exit)
+            return remove_mode(mode)
+
+        monkeypatch.setattr(there.app, "remove_mode", remove_and_exit)
+        await replica.read_earlier(ALL)
+        await until(lambda: not there.app.is_running, "the end of the app")
+        assert removed.parent is None
 
 
 @pytest.mark.parametrize("keys", [("f1",), ("ctrl+p",), ("f4", "n")])
@@ -117,9 +140,8 @@ async def test_page_over_the_document_stays_with_its_text_when_earlier_cells_com
 ) -> None:
     await recent.press("escape", *keys)
     await recent.type("th")
-    covers, screen = recent.app.screen_stack[1:], recent.screen
-    await recent.app.session.replica.read_earlier(ALL)
-    await until(lambda: recent.screen is not screen, "another screen")
+    covers = recent.app.screen_stack[1:]
+    await read_more(recent)
     await recent.type("eme")
     assert covers and recent.app.screen_stack[1:] == covers
     assert all(one.value == "theme" for one in recent.app.screen.query(Input))
@@ -132,7 +154,7 @@ async def test_question_is_answered_after_earlier_cells_have_come(
 ) -> None:
     await recent.press("escape", "U")
     await recent.sees("Take back")
-    await read_all(recent)
+    await read_more(recent)
     assert recent.shows("Take back")
     await recent.press("y")
     document = (await here.context()).document
@@ -140,28 +162,27 @@ async def test_question_is_answered_after_earlier_cells_have_come(
     await recent.hint("Took back")
 
 
-async def test_message_and_folds_stay_when_earlier_cells_come(
-    recent: Opened, cells: list[str]
-) -> None:
-    await recent.type("half a message")
-    recent.screen.source.set_folded([cells[-1]], True)
-    await read_all(recent)
-    await until(lambda: recent.message == "half a message", "the message is there")
-    await recent.type("!")
-    await until(lambda: recent.message == "half a message!", "it can be written on")
-    assert recent.screen.source.is_folded(cells[-1])
-
-
 async def test_cell_that_is_edited_stays_so_when_earlier_cells_come(
     recent: Opened, cells: list[str], here: World
 ) -> None:
     await recent.edit()
     await recent.type("one ")
-    await read_all(recent)
+    await read_more(recent)
     await until(lambda: recent.screen.mode is Mode.EDIT, "it is edited")
     await recent.type("two ")
     document = (await here.context()).document
     await until(lambda: document.text(cells[-1]) == f"one two cell {ALL - 1}")
+
+
+async def test_cell_is_moved_on_when_earlier_cells_have_come(
+    recent: Opened, here: World, cells: list[str]
+) -> None:
+    await recent.press("up", "m", "k", "k", "k")
+    await read_more(recent)
+    await until(lambda: recent.screen.situation.moving, "it is moved")
+    await recent.press("enter")
+    document = (await here.context()).document
+    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
 
 
 async def test_file_in_front_is_edited_on_when_earlier_cells_of_the_conversation_come(
@@ -189,33 +210,18 @@ async def test_file_in_front_is_edited_on_when_earlier_cells_of_the_conversation
     await recent.sees(f"cell {ALL - 1}")
 
 
-async def test_find_searches_the_cells_that_come_for_it(recent: Opened) -> None:
-    await recent.press("escape")
-    await recent.press("/")
-    recent.burst(*"cell", "space", "1")
+async def test_find_searches_the_cells_that_come_for_it_and_goes_back_to_the_message(
+    recent: Opened,
+) -> None:
+    await recent.type("half")
+    await recent.press("ctrl+f")
+    recent.burst(*"cell", "space", "2")
     await recent.sees("of 11")
     assert not recent.app.session.replica.omitted
     assert recent.screen.mode is Mode.FIND
-    await recent.press("escape", mode=Mode.NAVIGATE)
-
-
-async def test_find_from_the_message_goes_back_to_it_when_cells_have_come(recent: Opened) -> None:
-    await recent.type("half")
-    screen = recent.screen
-    await recent.press("ctrl+f")
-    await until(lambda: recent.screen is not screen, "another screen")
-    await recent.mode(Mode.FIND)
-    await recent.type("cell 2")
-    await recent.sees("of 11")
     await recent.press("escape")
     await recent.type(" a word")
     await until(lambda: recent.message == "half a word")
-
-
-async def test_cells_are_counted_from_the_first_of_the_context(recent: Opened) -> None:
-    await recent.press("escape")
-    await recent.press("f2")
-    await recent.sees(f"¶{ALL}")
 
 
 async def test_context_that_was_left_at_an_earlier_cell_opens_there(
@@ -231,40 +237,12 @@ async def test_context_that_was_left_at_an_earlier_cell_opens_there(
         await again.sees("cell 12 ")
 
 
-async def test_offline_first_cell_says_when_it_comes(here: World, recent: Opened) -> None:
-    await recent.press("escape")
-    await here.close_doors()
-    await until(lambda: not recent.app.session.is_live)
-    await recent.press("g")
-    await until(lambda: recent.screen.hint_shown == EARLIER_OFFLINE, "a hint")
-
-
-async def test_cell_is_edited_after_two_documents_have_come_at_once(
-    recent: Opened, cells: list[str], here: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = recent.app.session.document
-
-    async def both_are_here(_: InputQueue) -> None:
-        await until(lambda: not recent.app.session.replica.omitted)
-
-    monkeypatch.setattr(InputQueue, "caught_up", both_are_here)
-    await recent.app.session.replica.read_earlier(RECENT + 1)
-    await until(lambda: recent.app.session.document is not before)
-    await recent.app.session.replica.read_earlier(ALL)
-    await until(lambda: len(recent.screen.source.ids()) == ALL)
-    monkeypatch.undo()
-    await recent.edit()
-    await recent.type("mine ")
-    document = (await here.context()).document
-    await until(lambda: document.text(cells[-1]) == f"mine cell {ALL - 1}")
-
-
-async def test_keys_that_come_late_to_the_old_document_are_taken_in_the_new_one(
+async def test_keys_that_come_late_to_the_old_document_are_taken_in_the_last_of_the_next(
     recent: Opened, cells: list[str], here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await recent.edit()
     await recent.type("one two")
-    screen, editor = recent.screen, recent.screen.area.editor
+    screen, editor, replica = recent.screen, recent.screen.area.editor, recent.app.session.replica
     assert editor is not None
     theirs = f"Look: one twocell {ALL - 1}"
 
@@ -278,14 +256,27 @@ async def test_keys_that_come_late_to_the_old_document_are_taken_in_the_new_one(
             editor.action_delete_left()
 
     monkeypatch.setattr(InputQueue, "caught_up", keys_come)
-    await recent.app.session.replica.read_earlier(ALL)
-    await until(lambda: recent.screen is not screen, "another screen")
+    await replica.read_earlier(RECENT + 1)
+    await replaced(recent, screen)
     await recent.mode(Mode.EDIT)
-    monkeypatch.undo()
     await recent.type("en ")
     document = (await here.context()).document
     text = f"Look: one ten cell {ALL - 1}"
     await until(lambda: document.text(cells[-1]) == text, lambda: document.text(cells[-1]))
+
+    async def both_are_here(_: InputQueue) -> None:
+        await until(lambda: not replica.omitted)
+
+    before = recent.app.session.document
+    monkeypatch.setattr(InputQueue, "caught_up", both_are_here)
+    await replica.read_earlier(RECENT + 2)
+    await until(lambda: recent.app.session.document is not before)
+    await replica.read_earlier(ALL)
+    await until(lambda: len(recent.screen.source.ids()) == ALL)
+    monkeypatch.undo()
+    await recent.mode(Mode.EDIT)
+    await recent.type("mine ")
+    await until(lambda: "mine " in document.text(cells[-1]))
 
 
 async def test_keys_are_taken_when_a_context_is_left_as_earlier_cells_come(
@@ -316,12 +307,15 @@ async def was_sent(here: World, message: str) -> None:
     await until(is_sent, message)
 
 
-async def test_message_that_waits_for_the_kernel_is_sent_although_the_document_is_another(
+async def test_offline_first_cell_says_when_it_comes_and_a_message_is_sent_to_the_next_document(
     recent: Opened, here: World, cells: list[str]
 ) -> None:
     screen = recent.screen
     await here.close_doors()
     await until(lambda: not recent.app.session.is_live)
+    await recent.press("escape", "g")
+    await until(lambda: recent.screen.hint_shown == EARLIER_OFFLINE, "a hint")
+    await recent.press("i", mode=Mode.WRITE)
     await recent.send("hello there")
     await recent.sees("Will be sent")
     await here.call("block.move", block_id=cells[0], after=cells[1])
@@ -334,7 +328,7 @@ async def test_message_that_waits_for_the_kernel_is_sent_although_the_document_i
 async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
     recent: Opened, here: World, cells: list[str]
 ) -> None:
-    for number in range(4):
+    for number in range(2):
         screen, message = recent.screen, f"message {number}"
         await recent.type(message)
         await here.call("block.move", block_id=cells[number], after=cells[number + 3])
@@ -345,17 +339,6 @@ async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
         await recent.mode(Mode.WRITE)
 
 
-async def test_cell_is_moved_on_when_earlier_cells_have_come(
-    recent: Opened, here: World, cells: list[str]
-) -> None:
-    await recent.press("up", "m", "k", "k", "k")
-    await read_all(recent)
-    await until(lambda: recent.screen.situation.moving, "it is moved")
-    await recent.press("enter")
-    document = (await here.context()).document
-    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
-
-
 async def test_message_is_edited_on_when_earlier_cells_have_come(
     recent: Opened, here: World
 ) -> None:
@@ -364,33 +347,33 @@ async def test_message_is_edited_on_when_earlier_cells_have_come(
     await recent.press("up")
     await until(lambda: recent.screen.situation.own_message, "the message is chosen")
     recent.screen.call_action("send_again")
-    await read_all(recent)
+    await read_more(recent)
     await until(lambda: recent.screen.situation.revising, "it is edited")
     assert recent.message == "my message"
 
 
-async def test_follow_goes_to_cells_that_were_not_here(recent: Opened, here: World) -> None:
-    async with opened(here, as_name="bela") as guest:
-        await guest.sees(f"cell {ALL - 1}")
-        await until(recent.app.session.presence, "she is known")
-        await recent.press("up", "f")
-        await recent.sees("FOLLOWING bela")
-        await guest.press("up", "g")
-        await guest.sees("cell 0 ")
-        await recent.sees("cell 0 ")
-        await recent.sees("FOLLOWING bela")
-
-
-async def test_line_that_is_pointed_at_among_earlier_cells_is_told_of(
-    recent: Opened, here: World
+async def test_person_among_earlier_cells_is_followed_and_points_at_a_line(
+    cells: list[str], here: World
 ) -> None:
     async with opened(here, as_name="bela") as guest:
-        await guest.press("up", "g")
-        await guest.sees("cell 0 ")
-        guest.screen.call_action("point")
-        await recent.sees("bela points at a line out of sight")
-        recent.screen.call_action("to_writer")
-        await recent.sees("cell 0 ")
+        async with opened(here) as there:
+            await there.sees(f"cell {ALL - 1}")
+            await until(there.app.session.presence, "she is known")
+            await there.press("up", "f")
+            await there.sees("FOLLOWING bela")
+            await guest.press("up", "g")
+            await guest.sees("cell 0 ")
+            await there.sees("cell 0 ")
+            await there.sees("FOLLOWING bela")
+            await there.press("G")
+            await there.sees(f"cell {ALL - 1}")
+        async with opened(here) as there:
+            await there.sees(f"cell {ALL - 1}")
+            assert there.app.session.replica.omitted
+            guest.screen.call_action("point")
+            await there.sees("bela points at a line out of sight")
+            there.screen.call_action("to_writer")
+            await there.sees("cell 0 ")
 
 
 async def test_cell_that_was_cut_out_is_brought_back_from_before_the_last_ones(
@@ -422,23 +405,6 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
         async with opened(here) as there:
             await there.sees("aria asks")
             assert there.app.session.replica.omitted
-            screen = there.screen
-            await there.app.session.replica.read_earlier(2 * ALL)
-            await replaced(there, screen)
+            await read_more(there)
             await there.sees("aria asks")
             assert there.screen.situation.waiting
-
-
-async def test_screen_goes_in_order_when_the_app_ends_while_it_is_removed(
-    recent: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    removed, remove_mode = recent.screen, recent.app.remove_mode
-
-    def remove_and_exit(mode: str) -> AwaitComplete:
-        recent.app.call_later(recent.app.exit)
-        return remove_mode(mode)
-
-    monkeypatch.setattr(recent.app, "remove_mode", remove_and_exit)
-    await recent.app.session.replica.read_earlier(ALL)
-    await until(lambda: not recent.app.is_running, "the end of the app")
-    assert removed.parent is None

@@ -17,7 +17,9 @@ async def ask(here: World, there: Opened) -> None:
     await until(lambda: here.aria.prompts, "the turn")
 
 
-async def test_undo_takes_back_only_what_is_mine(here: World, there: Opened) -> None:
+async def test_undo_takes_back_only_what_is_mine_and_theirs_stops_the_turn_first(
+    here: World, there: Opened
+) -> None:
     await ask(here, there)
     here.aria.write("One line.\n")
     await there.sees("One line.")
@@ -29,21 +31,15 @@ async def test_undo_takes_back_only_what_is_mine(here: World, there: Opened) -> 
     await there.press("u")
     await until(lambda: not there.shows("typed"), "mine has gone")
     assert there.shows("One line.") and there.shows("Another line.")
-    here.aria.end()
 
-
-async def test_ctrl_y_brings_back_what_u_took_from_a_cell(there: Opened) -> None:
-    await there.send("words of mine")
-    await there.sees("│ words of mine")
-    await there.press("up", mode=Mode.NAVIGATE)
-    await there.press("u")
-    await until(lambda: not there.shows("words of mine"), "undone")
-    await there.press("ctrl+y")
-    await there.sees("words of mine")
-    await there.hint("Brought back 3 words in ¶1")
-    assert there.screen.mode is Mode.NAVIGATE
-    await there.press("ctrl+y")
-    await there.hint("nothing to redo")
+    await there.press("U")
+    await there.sees("Stop aria, then take back 2 lines by aria, ")
+    await there.press("y")
+    await there.sees("Took back 2 lines of aria in ¶2 · Ctrl+Y brings them back")
+    assert not here.turns.busy
+    assert not there.shows("One line.")
+    await there.press("U")
+    await there.sees("There is nothing of aria to undo in this cell.")
 
 
 async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
@@ -67,32 +63,23 @@ async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
     await until(lambda: not is_typing(), "no typing")
 
 
-async def test_ctrl_c_stops_the_model_of_the_focused_cell(here: World, there: Opened) -> None:
-    await ask(here, there)
-    here.aria.write("This goes on for ")
-    await there.sees("This goes on for")
-    await until(lambda: there.shows("Ctrl+C stop aria"), "the footer names it")
-    await there.press("up", "ctrl+c")
-    await there.hint("Stopped: aria.")
-    await there.sees("stopped by you")
-    await until(lambda: not there.shows("stop aria"), "nothing more to stop")
-
-
-async def test_ctrl_c_copies_a_selection_instead(there: Opened) -> None:
-    await there.type("copy me")
-    await there.press("shift+home", "ctrl+c")
-    await there.hint("clipboard")
-    assert there.app.clipboard == "copy me"
-
-
-async def test_ctrl_c_stops_a_turn_before_its_first_token_and_between_two_steps(
+async def test_ctrl_c_stops_a_turn_in_each_of_its_steps_or_copies_a_selection(
     here: World, there: Opened
 ) -> None:
-    await ask(here, there)
+    async def stopped() -> None:
+        await until(lambda: not here.turns.busy, "it is stopped")
+        await until(lambda: not there.shows("stop aria"), "the key has gone")
+
+    await there.type("go")
+    await there.press("shift+home", "ctrl+c")
+    await there.hint("clipboard")
+    assert there.app.clipboard == "go"
+    await there.press("enter")
+    await until(lambda: here.aria.prompts, "the turn")
     await there.sees("Ctrl+C stop aria")
     await there.press("ctrl+c")
-    await until(lambda: not here.turns.busy, "it is stopped")
-    await until(lambda: not there.shows("stop aria"), "the key has gone")
+    await stopped()
+
     await there.send("again")
     await until(lambda: len(here.aria.prompts) == 2, "the next turn")
     here.aria.run("echo done")
@@ -102,8 +89,16 @@ async def test_ctrl_c_stops_a_turn_before_its_first_token_and_between_two_steps(
     await there.sees("Ctrl+C stop aria")
     await there.sees("aria writing")
     await there.press("ctrl+c")
-    await until(lambda: not here.turns.busy, "it is stopped")
-    await until(lambda: not there.shows("stop aria"), "the key has gone")
+    await stopped()
+
+    await there.send("more")
+    here.aria.write("This goes on for ")
+    await there.sees("This goes on for")
+    await there.sees("Ctrl+C stop aria")
+    await there.press("up", "ctrl+c")
+    await there.hint("Stopped: aria.")
+    await there.sees("stopped by you")
+    await stopped()
 
 
 async def test_count_of_new_lines_stands_on_the_rule_and_moves_nothing(
@@ -142,13 +137,24 @@ def page(there: Opened) -> list[str]:
     return there.lines[: there.screen.cells.region.bottom]
 
 
-async def test_blame_shows_who_wrote_what_and_ends_again(there: Opened) -> None:
-    await there.cell("a line of theirs\n\nanother line of theirs", "another line of theirs")
-    await there.edit()
-    await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape", mode=Mode.NAVIGATE)
+async def test_blame_shows_who_wrote_what_beside_a_structured_block_until_it_ends(
+    here: World, there: Opened
+) -> None:
+    text = await here.cell("words of bela\n")
+    await here.call("block.splice", block_id=text, offset=0, insert="words of amy\n")
+    schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
+    new = {"kind": "file", "status": "done", "schema": schema}
+    await here.call("block.create", **new, content={"title": "structured"})
+    await there.sees("words of bela")
+    await there.sees("structured")
+    await there.press("up")
     before = page(there)
     await there.press("b")
+    said = there.screen.hint_shown
     await until(lambda: page(there) != before, "names in the gutter")
+    await there.pilot.pause(2 * REFRESH_SECONDS)
+    assert page(there) != before
+    assert there.screen.hint_shown == said
     await there.press("b")
     await until(lambda: page(there) == before, "as before")
 
@@ -178,30 +184,21 @@ async def test_undo_theirs_asks_with_amount_and_author_and_can_be_redone(
     await there.sees("You have nothing to redo in this cell.")
 
 
-async def test_undo_theirs_of_a_streaming_author_stops_the_turn_first(
-    here: World, there: Opened
-) -> None:
-    await ask(here, there)
-    here.aria.write("one two three ")
-    await there.sees("one two three")
-    await there.press("up", "U")
-    await there.sees("Stop aria, then take back 3 words by aria, ")
-    await there.press("y")
-    await there.sees("Took back 3 words of aria in ¶2 · Ctrl+Y brings them back")
-    assert not here.turns.busy
-    assert not there.shows("one two three")
-    await there.press("U")
-    await there.sees("There is nothing of aria to undo in this cell.")
-
-
-async def test_undo_says_how_much_it_took_back(here: World, there: Opened) -> None:
+async def test_undo_and_redo_say_how_much_changed(here: World, there: Opened) -> None:
     cell = await here.cell("some text")
     await here.call("block.splice", block_id=cell, offset=0, insert="a few words ")
     await there.sees("a few words some text")
     await there.press("up", "u")
     await there.sees("Took back 3 words in ¶1 · Ctrl+Y brings them back")
-    await here.call("block.splice", block_id=cell, offset=0, delete_count=5)
-    await there.sees("text")
+    assert not there.shows("a few words")
+    await there.press("ctrl+y")
+    await there.hint("Brought back 3 words in ¶1")
+    await there.sees("a few words some text")
+    assert there.screen.mode is Mode.NAVIGATE
+    await there.press("ctrl+y")
+    await there.hint("nothing to redo")
+    await here.call("block.splice", block_id=cell, offset=12, delete_count=5)
+    await there.sees("a few words text")
     await there.press("u")
     await there.sees("Brought back 1 word in ¶1 · Ctrl+Y removes it again")
 
@@ -223,24 +220,6 @@ async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
     await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
     await until(lambda: there.screen.source.edit_denied_reason(draft) is None, "it is sent")
     assert there.screen.area.edit(draft)
-
-
-async def test_blame_stays_with_a_structured_block_in_view(here: World, there: Opened) -> None:
-    text = await here.cell("words of bela\n")
-    await here.call("block.splice", block_id=text, offset=0, insert="words of amy\n")
-    schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
-    new = {"kind": "file", "status": "done", "schema": schema}
-    await here.call("block.create", **new, content={"title": "structured"})
-    await there.sees("words of bela")
-    await there.sees("structured")
-    await there.press("up")
-    before = page(there)
-    await there.press("b")
-    said = there.screen.hint_shown
-    await until(lambda: page(there) != before, "names in the gutter")
-    await there.pilot.pause(2 * REFRESH_SECONDS)
-    assert page(there) != before
-    assert there.screen.hint_shown == said
 
 
 async def test_the_terminal_cursor_is_in_the_cell_as_soon_as_it_is_edited(

@@ -1,12 +1,14 @@
-"""The whole screen, as a picture: text and styles.
+"""Pictures: of whole screens as SVG, and of cells as text with its styles, line by line.
 
-`pytest --snapshot-update` accepts what differs. `make screenshots` and `python -m
-tests.screenshots.cells FOLDER` write it as SVG: look at it before.
+`pytest --snapshot-update` accepts what differs. Look at it before: in `snapshot_report.html`, and
+for cells in what `python -m tests.screenshots.cells FOLDER` writes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,18 +21,7 @@ from antiphon.textual_patches.screens import terminal_rows
 from tests.app.opened import Opened
 from tests.app.rows import styled_text
 from tests.screenshots.cells import SHOTS, SIZES, THEMES, Shots, pictures
-from tests.screenshots.plays import (
-    Play,
-    above,
-    asked,
-    blaming,
-    editing,
-    finding,
-    opening,
-    picture,
-    scrubbing,
-    streaming,
-)
+from tests.screenshots.shots import SCREENS, SceneApp
 from tests.waiting import until
 
 
@@ -77,29 +68,12 @@ async def test_cells_of_all_kinds_and_states_in_all_themes(
     assert "\n\n".join((", ".join(THEMES), *texts)) == stored
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}")
-async def test_model_streams(size: tuple[int, int], stored: SnapshotAssertion) -> None:
-    assert await picture(size, streaming, take=text) == stored
-
-
-@pytest.mark.parametrize(
-    "play", [above, blaming, scrubbing, finding], ids=lambda play: play.__name__
-)
-async def test_person_looks_at_a_streamed_text(play: Play, stored: SnapshotAssertion) -> None:
-    assert await picture((80, 24), play, take=text) == stored
-
-
-async def test_context_is_empty(stored: SnapshotAssertion) -> None:
-    assert await picture((80, 24), opening, label="notes", take=text) == stored
-
-
-async def test_model_asks(stored: SnapshotAssertion) -> None:
-    assert await asked((80, 24), take=text) == stored
-
-
-async def test_person_edits_in_the_light_theme(stored: SnapshotAssertion) -> None:
-    taken = await picture((80, 24), editing, theme="antiphon-light", take=text)
-    assert taken == stored
+@pytest.mark.parametrize("name", SCREENS)
+def test_screen_with_a_fixed_scene_looks_as_stored(
+    name: str, tmp_path: Path, snap_compare: Callable[..., bool]
+) -> None:
+    app = SceneApp(SCREENS[name], tmp_path)
+    assert snap_compare(app, terminal_size=SCREENS[name].size, run_before=app.play)
 
 
 async def test_theme_change_redraws_everything(there: Opened) -> None:

@@ -18,7 +18,7 @@ from tests.kernel.client.typists import through, typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 4.0
+SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 2.0
 ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")
 
 

@@ -20,7 +20,7 @@ from tests.kernel.client.typists import typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-RUNS = 200 if os.environ.get("ANTIPHON_LONG") else 40
+RUNS = 200 if os.environ.get("ANTIPHON_LONG") else 10
 RUNS_PER_KERNEL = 10
 
 STREAM = "abcdefghijklmnopqrstuvwxyz ABCDEFG.,\n"

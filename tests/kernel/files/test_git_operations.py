@@ -1,4 +1,4 @@
-"""Git changes the working tree under open files, clean and dirty, in a repository of 500 files."""
+"""Git changes the working tree under open files, clean and dirty, in a repository of 100 files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tree(folder: Path) -> Mapping[str, tuple[bytes, int]]:
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository on its branch `mine`, with another branch from the same commit."""
     folder = tmp_path_factory.mktemp("repository")
-    names = [f"d{at // 20:02}/f{at % 20:02}" for at in range(500)]
+    names = [f"d{at // 4:02}/f{at % 4:02}" for at in range(100)]
     for name in names:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("".join(f"{name} line {at}\n" for at in range(10)))
@@ -216,7 +216,7 @@ async def test_conflict_of_a_rebase_is_decided_in_the_block(opened: OpenReposito
 async def test_change_of_many_open_files_is_one_step_of_undo_for_each(
     opened: OpenRepository,
 ) -> None:
-    names = [f"d{at // 10:02}/f{at % 10 * 2:02}" for at in range(60)]
+    names = [f"d{at // 2:02}/f{at % 2 * 2:02}" for at in range(40)]
     await opened.open(*names)
     before = {name: opened.text(name) for name in names}
     await opened.git("checkout -q other")

@@ -221,27 +221,28 @@ def an_earlier_version_is_read_one_too_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BlockHistory, "text", late)
 
 
-FAULTS: tuple[Fault, ...] = (
-    a_chunk_is_lost,
-    chunks_change_places,
-    undo_is_forgotten_when_the_kernel_ends,
-    the_last_transaction_is_not_read_again,
-    acknowledged_before_it_is_on_disk,
-    a_failed_call_leaves_something,
-    what_was_running_goes_on_without_its_writer,
-    drafts_are_interrupted_too,
-    a_broadcast_is_lost,
-    nothing_comes_back_by_undo,
-    what_comes_back_stands_at_the_beginning,
-    undo_takes_a_neighbour_along,
-    what_comes_back_is_new_text,
-    a_new_edit_leaves_what_could_be_redone,
-    blame_names_the_wrong_author,
-    blame_leaves_the_end_out,
-    an_edit_of_an_earlier_version_takes_its_line_numbers_for_those_of_now,
-    a_splice_of_an_earlier_version_ignores_what_has_come_since,
-    an_earlier_version_is_read_one_too_late,
-)
+FAULTS: dict[Fault, int] = {
+    a_chunk_is_lost: 0,
+    chunks_change_places: 0,
+    undo_is_forgotten_when_the_kernel_ends: 0,
+    the_last_transaction_is_not_read_again: 1,
+    acknowledged_before_it_is_on_disk: 0,
+    a_failed_call_leaves_something: 0,
+    what_was_running_goes_on_without_its_writer: 12,
+    drafts_are_interrupted_too: 1,
+    a_broadcast_is_lost: 0,
+    nothing_comes_back_by_undo: 2,
+    what_comes_back_stands_at_the_beginning: 0,
+    undo_takes_a_neighbour_along: 0,
+    what_comes_back_is_new_text: 2,
+    a_new_edit_leaves_what_could_be_redone: 2,
+    blame_names_the_wrong_author: 0,
+    blame_leaves_the_end_out: 0,
+    an_edit_of_an_earlier_version_takes_its_line_numbers_for_those_of_now: 1,
+    a_splice_of_an_earlier_version_ignores_what_has_come_since: 1,
+    an_earlier_version_is_read_one_too_late: 11,
+}
+"""Each with the first seed that shows it."""
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: str(fault.__name__))
@@ -249,4 +250,4 @@ async def test_machine_notices_that(monkeypatch: pytest.MonkeyPatch, fault: Faul
     """A check fails, or the kernel notices by itself."""
     fault(monkeypatch)
     with pytest.raises((Violation, RuntimeError, AntiphonError)):
-        await run_cases(40, run_machine)
+        await run_cases(40, run_machine, FAULTS[fault])

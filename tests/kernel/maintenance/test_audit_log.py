@@ -14,6 +14,8 @@ from antiphon_kernel.maintenance import survey
 from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
+pytestmark = pytest.mark.sqlite
+
 
 async def test_audit_log_of_one_context_omits_others(kernel: Kernel, make: Any, data: Path) -> None:
     await make("in default")

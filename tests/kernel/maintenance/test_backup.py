@@ -21,6 +21,8 @@ from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.errors import raises
 from tests.kernel.kernel.calls import Caller
 
+pytestmark = pytest.mark.sqlite
+
 
 def contents(document: Document) -> list[tuple[object, str]]:
     return [(document.header(block), document.text(block)) for block in document.block_ids()]

@@ -15,6 +15,8 @@ from antiphon_kernel.tools import block as block_tools
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
+pytestmark = pytest.mark.sqlite
+
 SEEDS = int(os.environ.get("ANTIPHON_CASES", "150")) // 75
 STEPS = 20
 
@@ -120,7 +122,7 @@ async def test_doctor_after_moves_that_are_not_checked_finds_results_before_thei
     monkeypatch.setattr(block_tools, "_reject_result_before_call", lambda *_, **__: None)
 
     async def play_in_turn() -> None:
-        for seed in range(20):
+        for seed in range(1, 20):  # the first shows it
             await play(kernel, data, seed)
 
     with pytest.raises(AssertionError):

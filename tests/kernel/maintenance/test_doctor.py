@@ -17,6 +17,8 @@ from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct, 
 from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.kernel.calls import OpenKernel
 
+pytestmark = pytest.mark.sqlite
+
 
 async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: Any) -> None:
     report = await run_checks(sound)

@@ -96,45 +96,36 @@ async def test_context_too_long_may_be_said_within_the_answer(wire: ModelServer)
     assert (await failure(wire.model(OPENAI))).kind is ErrorKind.CONTEXT_TOO_LONG
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "prompt is too long: 203444 tokens > 200000 maximum",
-        "request_too_large: Request exceeds the maximum size",
-        "Input is too long for requested model.",
-        "Your input exceeds the context window of this model.",
-        "The input token count (1203444) exceeds the maximum number of tokens allowed (1048576).",
-        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
-        "Please reduce the length of the messages or completion.",
-        "This endpoint's maximum context length is 131072 tokens.",
-        "prompt token count of 13000 exceeds the limit of 12288",
-        "the request exceeds the available context size. try increasing the context size",
-        "the number of tokens to keep from the initial prompt is greater than the context length",
-        "invalid params, context window exceeds limit",
-        "Your request exceeded model token limit: 262144",
-        "context_length_exceeded",
-        "model_context_window_exceeded",
-    ],
+SAID_OF_A_CONTEXT_TOO_LONG = (
+    "prompt is too long: 203444 tokens > 200000 maximum",
+    "request_too_large: Request exceeds the maximum size",
+    "Input is too long for requested model.",
+    "Your input exceeds the context window of this model.",
+    "The input token count (1203444) exceeds the maximum number of tokens allowed (1048576).",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "Please reduce the length of the messages or completion.",
+    "This endpoint's maximum context length is 131072 tokens.",
+    "prompt token count of 13000 exceeds the limit of 12288",
+    "the request exceeds the available context size. try increasing the context size",
+    "the number of tokens to keep from the initial prompt is greater than the context length",
+    "invalid params, context window exceeds limit",
+    "Your request exceeded model token limit: 262144",
+    "context_length_exceeded",
+    "model_context_window_exceeded",
 )
-async def test_words_of_other_servers_for_a_context_too_long_are_known(
-    wire: ModelServer, text: str
-) -> None:
-    body = f'{{"error": {{"message": "{text}"}}}}'.encode()
-    wire.answers.append(WireAnswer(body, 400, JSON))
-    assert (await failure(wire.model(CHAT))).kind is ErrorKind.CONTEXT_TOO_LONG
+SAID_OF_OTHER_LIMITS = (
+    "Rate limit reached: maximum context length is 9 tokens per minute",
+    "Too many requests: exceeds the limit of 10",
+    "max_tokens exceeds the limit of 4096 output tokens",
+    "You exceeded your current quota",
+)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Rate limit reached: maximum context length is 9 tokens per minute",
-        "Too many requests: exceeds the limit of 10",
-        "max_tokens exceeds the limit of 4096 output tokens",
-        "You exceeded your current quota",
-    ],
-)
-def test_other_limits_are_no_context_too_long(text: str) -> None:
-    assert not TOO_LONG.search(text) or LIMITED.search(text)
+def test_words_of_other_servers_for_a_context_too_long_are_known() -> None:
+    for text in SAID_OF_A_CONTEXT_TOO_LONG:
+        assert TOO_LONG.search(text) and not LIMITED.search(text), text
+    for text in SAID_OF_OTHER_LIMITS:
+        assert not TOO_LONG.search(text) or LIMITED.search(text), text
 
 
 @pytest.mark.parametrize("kind", FORMATS)

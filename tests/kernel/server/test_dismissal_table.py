@@ -59,7 +59,7 @@ STREAMING = [
     if "subscription" in tool.result.model_fields and "subscription" not in tool.params.model_fields
 ]
 MINUTE = 60_000
-LARGE = 12
+LARGE = 8
 """Millions of code points that a reader leaves in the kernel."""
 LIMITS = ServerLimits(connections=2_000, connections_each=1_000, strangers=1_000)
 SECRET = "written after the dismissal"

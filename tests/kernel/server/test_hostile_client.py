@@ -27,8 +27,8 @@ from tests.kernel.server.hostile import REFUSALS, Target
 from tests.processes import memory_of
 from tests.waiting import PATIENCE, until
 
-SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 4.0
-CONNECTIONS = 500
+SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 2.0
+CONNECTIONS = 200
 SCHEMA = {
     "type": "composite",
     "sections": [
@@ -106,7 +106,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
         clients = set(decode_state_vector((await served.context()).document.state_vector()))
         replicas = [await served.replica("ann"), await served.replica("ben")]
         honest = Honest(list(replicas), block)
-        await honest.type(1.0)
+        await honest.type(0.5)
         alone, work_alone, before = p99(honest.latencies), median(honest.work), memory_of()
         headers = await all_headers(served)
         honest.latencies.clear()
@@ -150,7 +150,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
             assert median(honest.work) < 20 * work_alone
 
 
-async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
+async def test_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
     limits = ServerLimits(connects_at_once=1_000)
     async with served_kernel(tmp_path, limits) as served:
         block = await served.block("hello")
@@ -173,7 +173,7 @@ async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) ->
         await until(lambda: alive(SyncConnection) == 1, "nothing is held")
         grown = (memory_of() - before) / 2**20
         say(f"\n{CONNECTIONS} connections: {grown:+.1f} MB")
-        assert grown < 20
+        assert grown < 8
         honest.document.append(block, "!")
         await honest.saved()
         assert (await served.context()).document.text(block) == "hello!"

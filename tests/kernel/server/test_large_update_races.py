@@ -149,7 +149,7 @@ async def test_large_update_on_failing_disk_is_not_acknowledged_and_sent_again(
     served: ServedKernel,
 ) -> None:
     returner = Returner(served)
-    await returner.begin(10_000)  # so much that the disk is broken before the end
+    await returner.begin(5_000)  # so much that the disk is broken before the end
     between = await returner.between_parts(served.break_disk)
     await returner.send()
     assert (await returner.client.closed())[0] in (CloseCode.RESTART, CloseCode.INTERNAL_ERROR)
@@ -207,7 +207,7 @@ def is_waiting(name: str) -> bool:
     return any(task.get_name() == name for task in asyncio.all_tasks())
 
 
-ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 40_000
+ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 15_000
 STALL_SHARE = 0.34
 """How much of the work for the update the event loop may do at a stretch."""
 

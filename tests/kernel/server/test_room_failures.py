@@ -7,7 +7,7 @@ The failures of pycrdt-websocket's rooms, each event tried on ours:
 | unreadable frames | swallowed without a word | `test_unreadable_frames` |
 | a text frame | KeyError | `test_text_frame` |
 | a bomb of five bytes | the loop stood for up to 1.9 s, 536 MB | `test_bomb_of_five_bytes` |
-| abrupt disconnects | the server stopped | `test_abrupt_disconnects_under_traffic` |
+| abrupt disconnects | the server stopped | `test_room_survives_client_abort` |
 | an abort at 500 of 1000 | stuck at 501, 310 rows left | `test_room_survives_client_abort` |
 | five join at once | one served, four hang | `test_five_join_a_room_that_has_not_started` |
 | 70,000 at once | what came after 65,536 was dropped | `test_burst_beyond_the_queue_arrives` |
@@ -130,35 +130,23 @@ async def test_bomb_of_five_bytes(served: ServedKernel, frame: bytes) -> None:
     await until(lambda: healthy.document.text(block) == ".")
 
 
-async def test_abrupt_disconnects_under_traffic(served: ServedKernel) -> None:
-    block = await served.block()
-    readers = [await served.replica() for _ in range(READERS)]
-    for number in range(400):
-        if number % 20 == 0:
-            leaver = await served.joined()
-            await append(served, block, f"{number} ".rjust(4_000))
-            leaver.socket.transport.abort()
-        await append(served, block, f"{number} ".rjust(4_000))
-    text = (await served.context()).document.text(block)
-    await until(lambda: all(reader.document.text(block) == text for reader in readers))
-    await until(lambda: served.doors.connections.members == READERS, "the aborted ones are gone")
-
-
 async def test_room_survives_client_abort(served: ServedKernel) -> None:
-    """All readers get all thousand, all are on disk, and nothing of the aborted client is held."""
+    """All readers get it all, all is on disk, and nothing of aborted clients is held."""
     block = await served.block()
     readers = [await served.replica() for _ in range(READERS)]
     writer, leaver = await served.writer(), await served.joined()
-    for number in range(1000):
+    for number in range(200):
         await writer.append(block, f"{number} ".rjust(4_000))
-        if number == 500:
-            await until(lambda: "400 " in readers[0].document.text(block), "traffic goes on")
+        if number % 40 == 20:
+            await until(lambda: readers[0].document.length(block) > 40_000, "traffic goes on")
             leaver.socket.transport.abort()
+            leaver = await served.joined()
+    leaver.socket.transport.abort()
     text = writer.document.text(block)
     await until(lambda: all(reader.document.text(block) == text for reader in readers))
     served.forget_raw()
     await until(
-        lambda: len(connections(served)) == READERS + 1, "nothing of the aborted one is held"
+        lambda: len(connections(served)) == READERS + 1, "nothing of the aborted ones is held"
     )
     await writer.client.socket.close()
     await served.stop()
@@ -201,7 +189,7 @@ async def test_burst_beyond_the_queue_arrives(tmp_path: Path) -> None:
 
 
 async def test_room_bounds_queue_of_unread_client(tmp_path: Path) -> None:
-    """10,000 times a kilobyte: the healthy reader has it all, the other's queue is bounded."""
+    """3,000 times a kilobyte: the healthy reader has it all, the other's queue is bounded."""
     # Nobody is cut off for being slow, however long a busy machine takes for this.
     limits = ServerLimits(unread=256 * 1024, heartbeat=0.2, stalled=3600)
     async with served_kernel(tmp_path, limits) as served:
@@ -214,7 +202,7 @@ async def test_room_bounds_queue_of_unread_client(tmp_path: Path) -> None:
         assert len(both) == 2
         most = 0
         for block in blocks:
-            for _ in range(1_000):
+            for _ in range(300):
                 context.write(
                     served.me,
                     "burst",
@@ -227,7 +215,7 @@ async def test_room_bounds_queue_of_unread_client(tmp_path: Path) -> None:
         vector = context.document.state_vector()
         await until(lambda: healthy.document.state_vector() == vector)
         assert served.doors.connections.members == 2
-        assert all(healthy.document.length(block) == 1_000_000 for block in blocks)
+        assert all(healthy.document.length(block) == 300_000 for block in blocks)
         assert 0 < most <= limits.unread
 
 
@@ -281,7 +269,7 @@ async def test_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path: P
         document = Document(9)
         document.apply_update((await slow.join()).update)
         quick = await served.replica()
-        rounds, chunk = 150, "x" * 99_999 + "\n"
+        rounds, chunk = 100, "x" * 99_999 + "\n"
         for _ in range(rounds):
             await append(served, block, chunk)
             operation = {"op": "delete", "start_line": 0, "end_line": 1}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import socket as sockets
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 from tests.errors import raises
 from tests.kernel.served import RawClient, ServedKernel
 from tests.kernel.server.invited import Answered, answered
@@ -376,7 +378,7 @@ async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: Ser
     subscriber = caller(served)
     assert has_subscription(served, subscriber, subscription)
     length = 1
-    for number in range(60):
+    for number in range(40):
         insert = f"{number:04}" * 50_000
         params = {"block_id": block, "offset": 0, "delete_count": length, "insert": insert}
         await served.kernel.call(served.me, "block.splice", params)
@@ -384,7 +386,7 @@ async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: Ser
     kinds = []
     while "resync" not in kinds:
         kinds.append((await receive(socket))["event"]["kind"])
-    assert len(kinds) < 60
+    assert len(kinds) < 40
     socket.transport.abort()
     await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
 
@@ -437,3 +439,43 @@ async def test_client_is_told_when_the_kernel_goes_away_and_follows_the_next_one
     await until(lambda: len(pushed) == 3, "an event of the next kernel")
     assert pushed[2]["event"]["from_version"] == known[0][1]
     await calls.close()
+
+
+async def test_call_that_crosses_the_goodbye_of_an_ending_kernel_is_known_as_not_made(
+    served: ServedKernel,
+) -> None:
+    socket = await unix_connect(str(served.doors.socket), "ws://localhost/call")
+    await ask(socket, {"id": 1, "tool": "context.list"})
+    socket.transport.pause_reading()
+    ending = asyncio.create_task(served.doors.close())
+    await asyncio.wait({ending}, timeout=0.2)
+
+    await socket.send('{"id": 2, "tool": "context.list"}')
+    socket.transport.resume_reading()
+    await socket.wait_closed()
+    await ending
+
+    assert (socket.close_code, socket.close_reason) == (CloseCode.RESTART, SHUTTING_DOWN)
+
+
+async def test_client_that_comes_while_the_kernel_ends_hears_that_no_call_is_made(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("x" * 5_000_000)
+    slow = await open_calls(served)
+    with sockets.socket(sockets.AF_UNIX) as way:
+        way.connect(str(served.doors.socket))
+        await until(lambda: served.doors.connections.strangers, "it has been accepted")
+        slow.transport.pause_reading()
+        await slow.send(json.dumps({"id": 1, "tool": "block.read", "params": {"block_id": block}}))
+        await asyncio.sleep(0.1)
+        ending = asyncio.create_task(served.doors.close())
+        await asyncio.sleep(0)
+
+        late = await connect("ws://localhost/call", sock=way)
+        await late.wait_closed()
+
+    assert not ending.done()
+    slow.transport.resume_reading()
+    await ending
+    assert (late.close_code, late.close_reason) == (CloseCode.RESTART, SHUTTING_DOWN)

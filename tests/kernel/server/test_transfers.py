@@ -48,13 +48,15 @@ def told(text: bytes) -> list[Any]:
     ]
 
 
-async def test_export_over_the_frame_limit_is_imported(served: ServedKernel) -> None:
-    for _ in range(2):
-        await served.block("😀" * 4_500_000, status="done")
-    exported = await export(served.locate_tcp(), context="default")
-    assert len(exported) > CALL_BYTES
-    assert (await import_(served.locate(), exported, label="copy"))["blocks"] == 2
-    assert told(await export(served.locate(), context="copy")) == told(exported)
+async def test_export_over_the_frame_limit_is_imported(tmp_path: Path) -> None:
+    limits = ServerLimits(frame=100_000)
+    async with served_kernel(tmp_path, limits) as served:
+        for _ in range(2):
+            await served.block("😀" * 30_000, status="done")
+        exported = await export(served.locate_tcp(), context="default")
+        assert len(exported) > 2 * limits.frame
+        assert (await import_(served.locate(), exported, label="copy"))["blocks"] == 2
+        assert told(await export(served.locate(), context="copy")) == told(exported)
 
 
 async def test_stream_is_what_the_tool_gives(served: ServedKernel) -> None:

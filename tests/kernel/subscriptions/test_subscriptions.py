@@ -20,7 +20,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 
 class Copy:
@@ -384,17 +384,32 @@ async def test_subscription_receives_nothing_of_failed_commit(
     assert [(one.version, one.splices[0].insert) for one in events] == [(2, "kept")]
 
 
-async def test_subscription_ends_with_its_session_and_with_the_kernel(
+async def test_subscription_ends_with_its_session(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     of_bo = await subscribed(kernel, bo)
-    of_amy = await subscribed(kernel, amy)
-    waiting = asyncio.create_task(anext(of_amy))
     await kernel.close_session(bo)
     assert [event async for event in of_bo] == []
+
+
+async def test_subscription_of_ending_kernel_says_what_is_interrupted_then_that_it_ends(
+    kernel: Kernel, amy: Actor, call: Caller, make: Make
+) -> None:
+    block = await make(role="model", parent_id=await make("Go on.", role="user"))
+    subscription = await subscribed(kernel, amy)
+    await call("block.status", block_id=block, status="running")
+    heard = []
+
+    async def listen() -> None:
+        async for event in subscription:
+            assert event.header is not None
+            heard.append(event.header.status)
+
+    listening = asyncio.create_task(listen())
     await kernel.close()
     with raises(ErrorCode.NO_KERNEL):
-        await waiting
+        await listening
+    assert heard == ["running", "error"]
 
 
 async def test_unsubscribe_of_foreign_subscription_is_rejected(

@@ -7,6 +7,7 @@ oracle replays, for each part of a content, the calls that are in force.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 from tests.kernel.tools.files import REPORT, value
+
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "40")) // 10
 
 
 async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:
@@ -142,7 +145,7 @@ def _random_write(rng: random.Random, steps: int) -> tuple[str, dict[str, Any]]:
     return rng.choice(writes)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_each_version_of_a_content_reads_and_comes_back_as_it_was_also_after_a_restart(
     open_kernel: OpenKernel, seed: int
 ) -> None:
@@ -322,7 +325,7 @@ async def turn(kernel: Kernel, actor: Actor, block: str, which: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_turning_a_unit_leaves_what_the_calls_in_force_have_written(
     open_kernel: OpenKernel, seed: int
 ) -> None:

@@ -25,7 +25,7 @@ from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.kernel.calls import OpenKernel
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "4"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "2"))
 STEPS = 40
 WORDS = ("one", "two 👩‍👩‍👧", "thr\u00e9e e\u0301", "four\nfive", "six")
 EXPECTED = (ErrorCode.INVALID_PARAMS, ErrorCode.BLOCK_NOT_FOUND)

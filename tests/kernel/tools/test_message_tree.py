@@ -421,7 +421,9 @@ async def test_edit_of_a_file_to_an_image_leaves_its_text_where_it_is(
 async def test_append_of_more_content_blocks_than_allowed_is_refused_and_of_known_ones_is_not(
     talk: Conversation,
 ) -> None:
-    limit = talk.kernel.limits.content_blocks_per_append
+    limit = 50
+    update = {"content_blocks_per_append": limit}
+    talk.kernel.limits = talk.kernel.limits.model_copy(update=update)
     texts = [{"type": "text", "text": str(number)} for number in range(limit)]
     full: Json = {"role": "user", "content": texts}
     first = await talk.append(None, full)

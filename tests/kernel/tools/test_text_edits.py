@@ -87,7 +87,9 @@ async def test_apply_patch_keeps_concurrent_edits_beside_changed_characters(
 async def test_patch_that_is_or_makes_the_text_too_long_is_too_large(
     kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
-    most = kernel.limits.splices_per_patch
+    most = 100
+    update = {"splices_per_patch": most, "patch_code_points": 10_000}
+    kernel.limits = kernel.limits.model_copy(update=update)
     long, short = await make("a\n" * (most + 1)), await make("a\nb\n")
     context.limits = kernel.limits.model_copy(update={"block_code_points": 2 * most + 3})
 

@@ -18,13 +18,12 @@ from tests.kernel.kernel.calls import Make
 from tests.kernel.validation.peers import Offline, take_in
 
 
-@pytest.mark.parametrize("seed", range(2))
 async def test_parts_do_what_the_whole_would(
-    kernel: Kernel, context: Context, bo: Actor, make: Make, data: Path, seed: int
+    kernel: Kernel, context: Context, bo: Actor, make: Make, data: Path
 ) -> None:
     there = await make("there before 😀 " * 50, status="done")
-    offline = Offline(context, bo, seed)
-    for _ in range(4):
+    offline = Offline(context, bo, 0)
+    for _ in range(2):
         draft = offline.draft()
         offline.write(draft, 300)
         offline.write(there, 700)
@@ -38,8 +37,8 @@ async def test_parts_do_what_the_whole_would(
     for block in (there, *offline.drafts):
         assert document.text(block) == str(offline.blocks[block]["content"])
     headers = [document.header(block) for block in offline.drafts]
-    assert [header.language for header in headers] == ["de"] * 5
-    assert [header.path for header in headers] == [None] * 5
+    assert [header.language for header in headers] == ["de"] * 3
+    assert [header.path for header in headers] == [None] * 3
     done = [header.id for header in headers if header.status is Status.DONE]
     assert done == offline.submitted
     assert await take_in(context, bo, update) == context.seq == seq
@@ -54,7 +53,7 @@ async def test_large_update_is_refused_whole(
     there = await make("there before 😀", status="done")
     structured = await make(schema={"type": "list"}, content=[1])
     offline = Offline(context, bo, 1)
-    offline.write(there, 3_000)
+    offline.write(there, 1_500)
     blocks = offline.blocks
     code = ErrorCode.PERMISSION_DENIED
     update = b""
@@ -67,7 +66,7 @@ async def test_large_update_is_refused_whole(
     elif wrong == "gap":
         blocks[there]["content"].insert(0, "skipped")
         lost = offline.doc.get_state()
-        offline.write(there, 3_000)
+        offline.write(there, 1_500)
         update, code = offline.doc.get_update(lost), ErrorCode.GAP
     else:
         draft = offline.draft()

@@ -166,10 +166,10 @@ def test_forks_stand_below_their_sources_whatever_is_listed() -> None:
         *(ContextName(str(n), f"c{n}", source=str(n - 1 if n > 3 else 1)) for n in range(3, 10)),
     ]
     rows = [(one.label, mark) for one, mark in context_entries(contexts)]
-    assert rows[:4] == [("a", ""), ("c3", "⑂ "), ("c4", "  ⑂ "), ("c5", "    ⑂ ")]
-    assert rows[-2:] == [("c9", "      ⑂ "), ("b", "      ⑂ ")]
+    assert rows[:4] == [("a", ""), ("c3", "└ "), ("c4", "  └ "), ("c5", "    └ ")]
+    assert rows[-2:] == [("c9", "      └ "), ("b", "      └ ")]
     assert len(rows) == len(contexts)
-    assert [mark for _, mark in context_entries(contexts[1:2])] == ["⑂ "]
+    assert [mark for _, mark in context_entries(contexts[1:2])] == ["└ "]
 
 
 @pytest.mark.parametrize(
