@@ -69,8 +69,14 @@ class Git:
 
     async def listed(self) -> list[str] | None:
         """Return the paths of all files that are not ignored; None without a repository."""
-        found = await self._run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        found = None if await self._above() is None else await self._run(*asked)
         return None if found is None else list(dict.fromkeys(_paths(found)))
+
+    async def _above(self) -> bytes | None:
+        """Return git's name of the project; None if the work tree, which may be any, lacks it."""
+        found = await self._run("rev-parse", "--is-inside-work-tree", "--show-prefix")
+        return found[5:] if found and found.startswith(b"true\n") else None
 
     async def marks(self, paths: Sequence[str] = ()) -> Mapping[str, str]:
         """Return the two letters of `git status --short` for the files that have changed.
@@ -78,8 +84,7 @@ class Git:
         Args:
             paths: those that are wanted; all if there are none.
         """
-        above = await self._run("rev-parse", "--show-prefix")
-        if above is None:
+        if (above := await self._above()) is None:
             return {}
         arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"]
         arguments += ["--ignore-submodules=dirty", "--", *(paths or (".",))]

@@ -64,6 +64,15 @@ async def test_programs_that_a_repository_configures_are_not_run(
     assert not has_run.exists()
 
 
+async def test_work_tree_elsewhere_shows_no_names_from_there(project: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "private").touch()
+    run(project, "config", "core.worktree", str(elsewhere))
+    assert await Git(project).listed() is None
+    assert await Git(project).marks() == {}
+
+
 async def test_missing_object_runs_no_program_that_would_fetch_it(project: Path) -> None:
     has_run, clone = project.parent / "has run", project.parent / "clone"
     run(project, "config", "uploadpack.allowFilter", "true")
