@@ -174,6 +174,19 @@ def test_folder_of_another_user_gets_no_connection_and_runs_nothing(
     assert after <= set(before)
 
 
+@pytest.mark.parametrize("command", ["call session.whoami", "doctor", "doctor --env"])
+def test_module_in_a_projects_folder_takes_the_place_of_none_of_ours(
+    machine: Machine, command: str
+) -> None:
+    has_run = machine.home / "has run"
+    for name in ("antiphon_kernel", "asyncio", "sitecustomize"):
+        text = f"open({str(has_run)!r}, 'w').write({name!r})\n"
+        (machine.project / f"{name}.py").write_text(text)
+    machine.forks = False
+    machine.run(*command.split())
+    assert not has_run.exists(), has_run.read_text()
+
+
 def test_data_folder_of_the_environment_is_used_by_commands(machine: Machine) -> None:
     data = machine.home / "named"
     machine.succeed("call", "session.whoami", env={"ANTIPHON_DATA": str(data)})

@@ -85,7 +85,7 @@ def environment() -> Iterator[Finding]:
             found = f"{library} {version(library)}"
         yield f"antiphon[{name}]", found, effect
     place = str(project_root(Path.cwd()))
-    said = _output(sys.executable, "-m", "antiphon_kernel", "models", "--project", place)
+    said = _output(sys.executable, "-P", "-m", "antiphon_kernel", "models", "--project", place)
     yield from map(tuple, json.loads(said or "[]"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,8 @@ class CommandError(click.ClickException):
     """Ends the command with a sentence that says what to do."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
-        super().__init__(message)
+        # An address with a token may have been given where something else was expected.
+        super().__init__(re.sub(r"(?<=token=)[^&#'\"\s]+", "...", message))
         self.exit_code = code  # type: ignore[misc]  # click's own way of setting it
 
     def show(self, file: IO[Any] | None = None) -> None:

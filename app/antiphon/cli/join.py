@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import secrets
 import shlex
 import shutil
@@ -59,9 +58,8 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
     except ValueError:
         parts, scheme, fit = urlsplit(""), None, False
     if not fit:
-        without_token = re.sub(r"(?<=token=)[^&#]+", "...", url)
         raise CommandError(
-            f"{without_token!r} is not the address of a kernel: expected"
+            f"{url!r} is not the address of a kernel: expected"
             " ws://HOST:PORT/sync?token=..., as `antiphon invite` prints it.",
             ExitCode.USAGE,
         )
@@ -114,6 +112,9 @@ def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
         token = click.prompt("Token", hide_input=True, err=True)
     if token is None:
         return address, context
+    token = token.strip()  # a file or a variable often ends with a newline
+    if not token.isprintable():
+        raise CommandError("the token has control characters: copy it anew.", ExitCode.USAGE)
     known_by = client_secret(state / "joined", token)
     return address.model_copy(update={"token": token, "client": known_by}), context
 

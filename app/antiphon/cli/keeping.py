@@ -156,6 +156,7 @@ def trust(folder: Path | None, yes: bool) -> None:
 def run_kernel(command: str, data: Path | None, arguments: Sequence[str]) -> NoReturn:
     """Become the kernel's program."""
     folder = chosen_data(data, project_root(Path.cwd()))
-    line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder), *arguments]
+    line = [sys.executable, "-P", "-m", "antiphon_kernel", command]
+    line += ["--data", str(folder), *arguments]
     sys.stdout.flush()
     os.execv(sys.executable, line)

@@ -68,7 +68,9 @@ class KernelLauncher:
             warning = found(self.data)
             if warning is not None:
                 click.echo(f"antiphon: {warning}", err=True)
-            command = [sys.executable, "-m", "antiphon_kernel", "serve", "--data", str(self.data)]
+            # Without -P a module in the folder of the project would take the place of one of ours.
+            command = [sys.executable, "-P", "-m", "antiphon_kernel", "serve"]
+            command += ["--data", str(self.data)]
             command += ["--project", str(self._project), *self._arguments]
             # A throw-away kernel ends when this process has ended, and so the pipe.
             stdin = subprocess.PIPE if self._is_throw_away else subprocess.DEVNULL

@@ -69,8 +69,14 @@ class Git:
 
     async def listed(self) -> list[str] | None:
         """Return the paths of all files that are not ignored; None without a repository."""
-        found = await self._run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        found = None if await self._above() is None else await self._run(*asked)
         return None if found is None else list(dict.fromkeys(_paths(found)))
+
+    async def _above(self) -> bytes | None:
+        """Return git's name of the project; None if the work tree, which may be any, lacks it."""
+        found = await self._run("rev-parse", "--is-inside-work-tree", "--show-prefix")
+        return found[5:] if found and found.startswith(b"true\n") else None
 
     async def marks(self, paths: Sequence[str] = ()) -> Mapping[str, str]:
         """Return the two letters of `git status --short` for the files that have changed.
@@ -78,13 +84,27 @@ class Git:
         Args:
             paths: those that are wanted; all if there are none.
         """
-        above = await self._run("rev-parse", "--show-prefix")
-        if above is None:
+        if (above := await self._above()) is None:
             return {}
-        arguments = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
-        found = await self._run(*arguments, "--", *(paths or (".",)))
+        arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"]
+        arguments += ["--ignore-submodules=dirty", "--", *(paths or (".",))]
+        found = await self._run(*arguments, **await self._without_filters())
         prefix = os.fsdecode(above[:-1])
         return {one[3:].removeprefix(prefix): one[:2] for one in _paths(found or b"")}
+
+    async def _without_filters(self) -> dict[str, str]:
+        """Return variables that leave out the filters that the repository itself configures.
+
+        It may have come from somebody else, in an archive. The user's own filters stay.
+        """
+        asked = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+        found = _paths(await self._run(*asked) or b"")
+        scoped = zip(found[::2], found[1::2], strict=False)
+        own = {name.rpartition(".")[0] for scope, name in scoped if scope in ("local", "worktree")}
+        keys = [f"{one}.{end}" for one in own for end in ("process", "required")]
+        variables = {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(keys)}
+        variables |= {f"GIT_CONFIG_VALUE_{number}": "" for number in range(len(keys))}
+        return {**variables, "GIT_CONFIG_COUNT": str(len(keys))}
 
     async def head(self, path: ProjectPath) -> bytes | None:
         """Return the bytes of a file at HEAD; None if it is not there."""
@@ -125,19 +145,20 @@ class Git:
             raise invalid_params(f"git says: {''.join(said).strip()[-_SAID:]}")
         return os.fsdecode(await self._run("rev-parse", "HEAD") or b"").strip()
 
-    async def _run(self, *arguments: str) -> bytes | None:
+    async def _run(self, *arguments: str, **variables: str) -> bytes | None:
         """Return the output of git; None if it fails, or is not here."""
         program = shutil.which("git")
         if program is None:
             return None
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         fixed = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        fixed["GIT_ALLOW_PROTOCOL"] = "none"  # of a partial clone nothing more is fetched
         process = await asyncio.create_subprocess_exec(
             program,
             *_OPTIONS,
             *arguments,
             cwd=self._project,
-            env=kept | fixed,
+            env=kept | fixed | variables,
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=DEVNULL,

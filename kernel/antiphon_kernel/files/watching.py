@@ -81,6 +81,9 @@ class FolderWatcher:
                     raise
                 is_polling = True
                 _log.warning("files are looked at every %d ms: %s", _POLL_MS, error)
+            except ExceptionGroup as error:  # of the library: a name that is no UTF-8
+                _log.warning("watching files begins again: %s", error.exceptions[0])
+                await asyncio.sleep(_POLL_MS / 1_000)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self._watching is task:

@@ -123,7 +123,7 @@ class LocalProvider:
         )
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "antiphon_kernel.providers.local_server"),
+            *("-P", "-m", "antiphon_kernel.providers.local_server"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from antiphon.cli.errors import CommandError
-from antiphon.cli.join import parse_kernel_url
+from antiphon.cli.join import parse_kernel_url, with_token
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.locations import data_folder, project_of_data, project_root
 from antiphon_kernel.types.constants import ExitCode
@@ -60,6 +60,19 @@ def test_parse_kernel_url_of_other_text_raises_with_example(url: str) -> None:
 def test_refusal_does_not_repeat_the_token(url: str) -> None:
     with pytest.raises(CommandError) as refused:
         parse_kernel_url(url)
+    assert "S3CRET" not in refused.value.message
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\x01", "\nX-Other: 1"])
+def test_with_token_of_a_variable_takes_it_without_its_line_end_or_does_not_repeat_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setenv("ANTIPHON_TOKEN", f"S3CRET{end}")
+    if not end.strip():
+        assert with_token("ws://host:1/sync", tmp_path)[0].token == "S3CRET"
+        return
+    with pytest.raises(CommandError, match="control characters") as refused:
+        with_token("ws://host:1/sync", tmp_path)
     assert "S3CRET" not in refused.value.message
 
 

@@ -49,6 +49,49 @@ async def test_marks_are_relative_to_the_project(project: Path) -> None:
     assert await Git(project).marks(["new", "kept"]) == {"new": "??"}
 
 
+@pytest.mark.parametrize("name", ["x", "a=b"])
+@pytest.mark.parametrize("program", ["clean", "process"])
+async def test_programs_that_a_repository_configures_are_not_run(
+    project: Path, name: str, program: str
+) -> None:
+    has_run = project.parent / "has run"
+    (project / ".gitattributes").write_text(f"kept filter={name}\n")
+    run(project, "config", f"filter.{name}.{program}", f"touch '{has_run}'; cat")
+    run(project, "config", f"filter.{name}.required", "true")
+    run(project, "config", "core.fsmonitor", f"touch '{has_run}'")
+    (project / "kept").write_text("tpek")  # of the same length, so that git reads it
+    assert (await Git(project).marks())["kept"] == " M"
+    assert not has_run.exists()
+
+
+async def test_work_tree_elsewhere_shows_no_names_from_there(project: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "private").touch()
+    run(project, "config", "core.worktree", str(elsewhere))
+    assert await Git(project).listed() is None
+    assert await Git(project).marks() == {}
+
+
+async def test_missing_object_runs_no_program_that_would_fetch_it(project: Path) -> None:
+    has_run, clone = project.parent / "has run", project.parent / "clone"
+    run(project, "config", "uploadpack.allowFilter", "true")
+    run(
+        project,
+        "clone",
+        "-q",
+        "--no-checkout",
+        "--filter=blob:none",
+        f"file://{project.parent}",
+        str(clone),
+    )
+    run(clone, "config", "remote.origin.uploadpack", f"touch '{has_run}'; false")
+    (clone / project.name).mkdir()
+    (clone / project.name / "kept").touch()
+    assert await Git(clone / project.name).head(find_path(clone / project.name, "kept")) is None
+    assert not has_run.exists()
+
+
 async def test_operation_of_git_is_seen_while_it_is_under_way(project: Path) -> None:
     git = Git(project)
     assert await git.operation() is None

@@ -116,6 +116,16 @@ async def test_change_that_comes_while_other_files_are_opened_is_seen(editor: Ed
         await until(lambda: file.now().text == place.read_text(), "the change")
 
 
+async def test_change_after_a_name_that_is_no_text_was_made_is_seen(editor: Editor) -> None:
+    place = editor.put("a.py", b"")
+    file = await editor.open("a.py")
+    for number in range(2):
+        (editor.project / os.fsdecode(b"latin-\xe9-%d" % number)).touch()
+        await asyncio.sleep(0.5)  # it is told alone
+        place.write_text(f"{number}\n")
+        await until(lambda: file.now().text == place.read_text(), "the change")
+
+
 async def test_file_in_a_folder_that_goes_and_comes_back_is_followed(editor: Editor) -> None:
     path = "src/deep/a.py"
     place = editor.put(path, TEXT.encode())
