@@ -28,7 +28,7 @@ half = len(os.environ["NEW"]) // 2
 with open(os.environ["FILE"], "w") as file:
     file.write(os.environ["NEW"][:half])
     file.flush()
-    time.sleep(0.8)
+    time.sleep(0.6)
     file.write(os.environ["NEW"][half:])
 """
 PROGRAMS: Final = {
@@ -97,9 +97,10 @@ async def test_program_that_writes_an_open_file_is_its_author(editor: Editor, na
 async def test_file_is_not_saved_by_itself_while_another_program_writes_it(
     editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_contexts, "AUTOSAVE_SECONDS", 0.5)
+    monkeypatch.setattr(file_contexts, "AUTOSAVE_SECONDS", 1.0)
     place = editor.put("a.py", TEXT.encode())
     await editor.type("a.py", "first = 1", "0")
+    await asyncio.sleep(0.6)  # so that the program is half-way when it would be saved
     await asyncio.to_thread(run, PROGRAMS["slow writer"], place)
     wanted = FORMATTED.replace("first = 1", "first = 10")
     await until(lambda: place.read_text() == wanted, "the save")
