@@ -73,7 +73,7 @@ test-kernel test-app test-e2e: test-%: $(READY)
 	@$(LIMITED) -n auto tests/$*
 
 # What is stored, read again and handed on; other tests see the store through these alone.
-STORED := $(addprefix tests/kernel/,contexts conversation drift subscriptions transfer \
+STORED := $(addprefix tests/kernel/,contexts drift subscriptions transfer \
 	access/test_write_guard.py tools/test_attach.py)
 FOLDERS ?= $(STORED)
 
