@@ -91,6 +91,7 @@ class PickerModal(HintingModal[str | None]):
         self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
         self._input.cursor_blink = False
         self._list = OptionList(markup=False)
+        self._is_old = self._is_chosen = False
         self._list.can_focus = False
         self.shown = (Vertical(self._input, self._list),)
 
@@ -109,6 +110,7 @@ class PickerModal(HintingModal[str | None]):
         self._look_for(event.value)
 
     def _look_for(self, typed: str) -> None:
+        self._is_old = True
         self.run_last_of("choices", partial(self._fill, typed))
 
     async def _fill(self, typed: str) -> None:
@@ -122,6 +124,10 @@ class PickerModal(HintingModal[str | None]):
         else:
             self._said = self._nothing if typed.strip() else self._empty
             self._list.add_option(Option(Content(self._said), disabled=True))
+        self._is_old = False
+        if self._is_chosen:
+            self._is_chosen = False
+            self.action_choose()
 
     def action_move(self, step: int) -> None:
         before = self._list.highlighted
@@ -133,6 +139,9 @@ class PickerModal(HintingModal[str | None]):
             self.hint(self._said if before is None else "There is no other choice.")
 
     def action_choose(self) -> None:
+        if self._is_old:  # what is meant is the first of what was typed
+            self._is_chosen = True
+            return
         if self._list.highlighted is None:
             self.hint(self._said)
         self._list.action_select()

@@ -72,3 +72,16 @@ async def test_choice_clicked_twice_leaves_the_page_below(there: Opened) -> None
     await screen_updated()
     assert there.app.screen is page
     assert chosen == ["one"]
+
+
+async def test_enter_while_the_list_is_made_chooses_from_what_was_typed(there: Opened) -> None:
+    async def ask(typed: str) -> list[PickerEntry]:
+        await screen_updated()
+        return [PickerEntry(one, one) for one in ("first", "second") if typed in one]
+
+    chosen = list[str | None]()
+    there.app.push_screen(PickerModal("Choose", ask), chosen.append)
+    await there.sees("first")
+    await there.press("s", "e", "enter")
+    await until(lambda: chosen, "the choice")
+    assert chosen == ["second"]
