@@ -420,11 +420,16 @@ class Invitations:
 
     def all(self) -> list[Credential]:
         """Every invitation that was ever made, oldest first."""
-        return [one for one in self.credentials.values() if one.kind is CredentialKind.TOKEN]
+        return self._oldest_first(CredentialKind.TOKEN)
 
     def ssh_keys(self) -> list[Credential]:
         """Every SSH key that ever let somebody in, oldest first."""
-        return [one for one in self.credentials.values() if one.kind is CredentialKind.SSH_KEY]
+        return self._oldest_first(CredentialKind.SSH_KEY)
+
+    def _oldest_first(self, kind: CredentialKind) -> list[Credential]:
+        # What another kernel has made may be heard of later than what was made here after it.
+        found = (one for one in self.credentials.values() if one.kind is kind)
+        return sorted(found, key=lambda one: one.number)
 
     def key(self, fingerprint: str) -> Credential | None:
         """Return the SSH key of a fingerprint, whether it is good or not."""
