@@ -91,7 +91,8 @@ class PickerModal(HintingModal[str | None]):
         self._input = Input(placeholder=title, max_length=LONGEST_SEARCH, compact=True)
         self._input.cursor_blink = False
         self._list = OptionList(markup=False)
-        self._is_old = self._is_chosen = False
+        self._listed: str | None = None
+        self._is_chosen = False
         self._list.can_focus = False
         self.shown = (Vertical(self._input, self._list),)
 
@@ -110,13 +111,15 @@ class PickerModal(HintingModal[str | None]):
         self._look_for(event.value)
 
     def _look_for(self, typed: str) -> None:
-        self._is_old = True
         self.run_last_of("choices", partial(self._fill, typed))
 
     async def _fill(self, typed: str) -> None:
         if typed:
             await asyncio.sleep(self._pause)
-        choices = await self._ask(typed)
+        try:
+            choices = await self._ask(typed)
+        finally:
+            self._listed = typed
         self._list.clear_options()
         self._list.add_options([Option(one.shown, one.id) for one in choices])
         if choices:
@@ -124,7 +127,6 @@ class PickerModal(HintingModal[str | None]):
         else:
             self._said = self._nothing if typed.strip() else self._empty
             self._list.add_option(Option(Content(self._said), disabled=True))
-        self._is_old = False
         if self._is_chosen:
             self._is_chosen = False
             self.action_choose()
@@ -139,7 +141,7 @@ class PickerModal(HintingModal[str | None]):
             self.hint(self._said if before is None else "There is no other choice.")
 
     def action_choose(self) -> None:
-        if self._is_old:  # what is meant is the first of what was typed
+        if self._listed != self.typed:  # what is meant is the first of what was typed
             self._is_chosen = True
             return
         if self._list.highlighted is None:
