@@ -256,7 +256,8 @@ class RpcEndpoint:
                     try:
                         answer = await self._answer(calls, text)
                     except CallNotMade:
-                        return CloseCode.RESTART, SHUTTING_DOWN
+                        await conversation.say_goodbye()  # letting go of other kernels takes time
+                        continue
                     except Exception:
                         _logger.exception("a tool call failed in a way that no error describes")
                         return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
@@ -335,7 +336,12 @@ class _Conversation:
 
     async def end(self) -> None:
         """Say goodbye once the call that is being carried out has been answered."""
-        async with self.answering, self._sending:
+        async with self.answering:
+            await self.say_goodbye()
+
+    async def say_goodbye(self) -> None:
+        """Carry out nothing more, and say so."""
+        async with self._sending:
             self.over = True
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
                 await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)

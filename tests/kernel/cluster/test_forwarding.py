@@ -18,15 +18,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import connect, unix_connect
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.client.transfers import export_context
+from antiphon_kernel.server.forwarding import SessionCalls
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 from tests.errors import raises
 from tests.fork_server import start_process
 from tests.kernel.access.test_ssh_keys import fingerprint, key_of
@@ -329,6 +331,25 @@ async def test_calls_of_one_connection_go_to_the_kernels_that_have_the_contexts(
     with raises(ErrorCode.LINE_OUT_OF_RANGE):
         await calls.call("block.read", {"block_id": blocks[0], "range": {"start": 5, "end": 9}})
     await calls.close()
+
+
+async def test_call_that_an_ending_kernel_does_not_make_is_known_as_not_made(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def let_go_slowly(_: SessionCalls) -> None:
+        await asyncio.sleep(1)  # the other kernel does not close at once
+
+    monkeypatch.setattr(SessionCalls, "aclose", let_go_slowly)
+    await pair.other.call("context.create", label="here")
+    async with unix_connect(str(pair.other.doors.socket), "ws://localhost/call") as socket:
+        await pair.other.kernel.open_contexts.hand_over_all()
+
+        await socket.send('{"id": 1, "tool": "block.list", "params": {"context": "here"}}')
+        await asyncio.sleep(0.1)  # it has been read
+        await pair.other.doors.close()
+        await socket.wait_closed()
+
+    assert (socket.close_code, socket.close_reason) == (CloseCode.RESTART, SHUTTING_DOWN)
 
 
 async def test_events_of_a_forwarded_subscription_come_behind_its_answer(pair: Pair) -> None:
