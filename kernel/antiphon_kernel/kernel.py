@@ -276,9 +276,9 @@ class Kernel:
 
     def start_closing(self) -> None:
         """Notify waiters and subscribers that nothing more will come."""
-        self.access.news.announce()
+        self.access.news.close()
         self.ssh.wake_waiters()
-        self.key_requests.news.announce()
+        self.key_requests.news.close()
         self.subscriptions.close(kernel_is_closing())
 
     async def close(self) -> None:

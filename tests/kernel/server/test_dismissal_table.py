@@ -577,6 +577,7 @@ async def test_open_connections_end_at_once_with_code_and_reason(
     assert bystander.socket.close_code is None
 
 
+@pytest.mark.sqlite
 async def test_dismissed_client_edits_are_rejected(served: ServedKernel) -> None:
     block = await served.block("text")
     made = await invite(served, name="ed")

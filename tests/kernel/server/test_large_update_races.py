@@ -88,6 +88,7 @@ async def returner(served: ServedKernel) -> Returner:
     return returner
 
 
+@pytest.mark.sqlite
 async def test_large_update_accepted_before_demotion_is_applied_whole(returner: Returner) -> None:
     served = returner.served
 
@@ -161,6 +162,7 @@ async def test_large_update_on_failing_disk_is_not_acknowledged_and_sent_again(
     await returner.all_there()
 
 
+@pytest.mark.sqlite
 async def test_kernel_that_dies_between_the_parts_has_acknowledged_nothing(
     returner: Returner, tmp_path: Path
 ) -> None:

@@ -321,6 +321,7 @@ async def test_room_without_clients_releases_context(served: ServedKernel) -> No
     await until(lambda: reader.document.text(block) == "ab")
 
 
+@pytest.mark.sqlite
 async def test_replicas_after_failed_commit_converge_on_stored_state(served: ServedKernel) -> None:
     block = await served.block("on disk")
     amy, ben = await served.replica(), await served.replica("ben")
@@ -337,6 +338,7 @@ async def test_replicas_after_failed_commit_converge_on_stored_state(served: Ser
     assert new.document.text(block) == text
 
 
+@pytest.mark.sqlite
 async def test_server_close_notifies_clients(served: ServedKernel) -> None:
     client = await served.joined()
     await served.doors.close()
@@ -354,6 +356,7 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "data" / "journal.db"
 
 
+@pytest.mark.sqlite
 async def test_connections_after_loss_of_journal_are_closed_with_reason(
     served: ServedKernel, journal: Path
 ) -> None:
@@ -368,6 +371,7 @@ async def test_connections_after_loss_of_journal_are_closed_with_reason(
     assert typist.outbox.unsaved == 1
 
 
+@pytest.mark.sqlite
 async def test_connection_after_loss_of_journal_is_closed_with_reason(
     served: ServedKernel, journal: Path
 ) -> None:
@@ -378,6 +382,7 @@ async def test_connection_after_loss_of_journal_is_closed_with_reason(
     assert (await client.closed())[0] == CloseCode.STORAGE_LOST
 
 
+@pytest.mark.sqlite
 async def test_calls_go_on_reading_and_subscriptions_end(
     served: ServedKernel, journal: Path
 ) -> None:

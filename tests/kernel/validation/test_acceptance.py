@@ -148,17 +148,20 @@ def set_status(case: Case, block: str, status: Status) -> None:
 # Before it is accepted
 
 
+@pytest.mark.sqlite
 async def test_large_update_whose_draft_was_created_meanwhile_is_rejected_whole(case: Case) -> None:
     await case.refused(case.arrives(case.bo, twin_draft(case)), ErrorCode.PERMISSION_DENIED)
     assert case.share() is Share.NOTHING
 
 
+@pytest.mark.sqlite
 async def test_large_update_whose_client_id_was_taken_is_rejected_whole(case: Case) -> None:
     theirs = text_of(case, SECOND)
     await case.refused(case.arrives(case.amy, theirs), ErrorCode.PERMISSION_DENIED)
     assert 4711 not in decode_state_vector(case.context.document.state_vector())
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
 async def test_large_update_that_submits_ended_draft_is_rejected_whole(
     case: Case, status: Status
@@ -168,12 +171,14 @@ async def test_large_update_that_submits_ended_draft_is_rejected_whole(
     assert case.context.document.header(case.waiting).status is status
 
 
+@pytest.mark.sqlite
 async def test_large_update_whose_draft_became_running_is_accepted(case: Case) -> None:
     await case.take_in(lambda: set_status(case, case.waiting, Status.RUNNING))
     assert case.share() is Share.ALL
     assert case.context.document.header(case.waiting).status is Status.DONE
 
 
+@pytest.mark.sqlite
 async def test_large_update_of_dismissed_writer_is_rejected_whole(case: Case) -> None:
     def dismissed() -> None:
         raise AntiphonError(ErrorCode.PERMISSION_DENIED, "You are a viewer now.")
@@ -184,6 +189,7 @@ async def test_large_update_of_dismissed_writer_is_rejected_whole(case: Case) ->
     assert case.context.document.state_vector() == before
 
 
+@pytest.mark.sqlite
 async def test_large_update_whose_items_came_by_another_connection_is_requested_again(
     case: Case,
 ) -> None:
@@ -195,6 +201,7 @@ async def test_large_update_whose_items_came_by_another_connection_is_requested_
 # Between its parts
 
 
+@pytest.mark.sqlite
 async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(case: Case) -> None:
     context, twin = case.context, twin_draft(case)
     refused: list[ErrorCode | str] = []
@@ -213,6 +220,7 @@ async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(case: C
     assert refused == [ErrorCode.GAP, ErrorCode.PERMISSION_DENIED]
 
 
+@pytest.mark.sqlite
 async def test_large_update_client_ids_belong_to_writer_once_accepted(
     case: Case, open_kernel: Any
 ) -> None:
@@ -230,6 +238,7 @@ async def test_large_update_client_ids_belong_to_writer_once_accepted(
         await apply_update(case.context, case.amy, text_of(case, SECOND), "amy")
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
 async def test_draft_that_a_tool_ends_between_the_parts_has_ended(
     case: Case, status: Status
@@ -247,6 +256,7 @@ async def test_draft_that_a_tool_ends_between_the_parts_has_ended(
     assert told == ([case.waiting] if status is Status.DONE else [])
 
 
+@pytest.mark.sqlite
 async def test_large_update_without_waiter_is_applied(case: Case) -> None:
     taking = asyncio.create_task(case.take_in())
 
@@ -262,6 +272,7 @@ async def test_large_update_without_waiter_is_applied(case: Case) -> None:
     assert case.share() is Share.ALL
 
 
+@pytest.mark.sqlite
 async def test_large_update_is_applied_before_kernel_closes(case: Case, open_kernel: Any) -> None:
     closing = asyncio.Event()
 
@@ -280,6 +291,7 @@ async def test_large_update_is_applied_before_kernel_closes(case: Case, open_ker
     assert again.document.text(case.there) == case.text
 
 
+@pytest.mark.sqlite
 async def test_large_updates_of_one_principal_come_in_one_after_the_other(case: Case) -> None:
     """A client that has lost its connection sends the same again through another one."""
     seqs = await asyncio.gather(*(case.take_in() for _ in range(3)))

@@ -186,6 +186,7 @@ class Room:
             assert length in whole[one.outcome], (one.outcome, one.marks)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_each_update_is_there_whole_or_not_at_all(
     kernel: Kernel, amy: Actor, bo: Actor, data: Path, open_kernel: OpenKernel, seed: int

@@ -18,6 +18,7 @@ from tests.kernel.kernel.calls import Make
 from tests.kernel.validation.peers import Offline, take_in
 
 
+@pytest.mark.sqlite
 async def test_parts_do_what_the_whole_would(
     kernel: Kernel, context: Context, bo: Actor, make: Make, data: Path
 ) -> None:

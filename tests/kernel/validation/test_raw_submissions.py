@@ -36,6 +36,7 @@ async def sound(kernel: Kernel, data: Path) -> None:
     assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
+@pytest.mark.sqlite
 async def test_draft_that_its_author_calls_done_is_submitted(
     kernel: Kernel,
     context: Context,
@@ -71,6 +72,7 @@ async def test_draft_that_its_author_calls_done_is_submitted(
     assert again.header(block).status is Status.DONE
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("client_id", [1, 2**52])
 async def test_submission_concurrent_with_running_status_is_accepted(
     kernel: Kernel,
@@ -96,6 +98,7 @@ async def test_submission_concurrent_with_running_status_is_accepted(
     await sound(kernel, data)
 
 
+@pytest.mark.sqlite
 async def test_typing_and_submitting_in_one_update_is_no_edit_afterwards(
     kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
 ) -> None:
@@ -115,6 +118,7 @@ async def test_typing_and_submitting_in_one_update_is_no_edit_afterwards(
     await sound(kernel, data)
 
 
+@pytest.mark.sqlite
 async def test_draft_submitted_offline_is_submitted_on_arrival(
     kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
 ) -> None:
@@ -129,6 +133,7 @@ async def test_draft_submitted_offline_is_submitted_on_arrival(
     await sound(kernel, data)
 
 
+@pytest.mark.sqlite
 async def test_empty_draft_stays_one(
     kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
 ) -> None:

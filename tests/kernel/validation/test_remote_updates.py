@@ -191,6 +191,7 @@ async def test_bytes_that_are_no_update_are_refused(
     await refused(context, bo, update, ErrorCode.INVALID_PARAMS)
 
 
+@pytest.mark.sqlite
 async def test_everything_a_subscriber_hears_is_on_disk(
     kernel: Kernel, context: Context, bo: Actor, make: Make, data: Path
 ) -> None:
