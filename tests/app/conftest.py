@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 import textual.app
 import textual.pilot
 from textual._compositor import Compositor
 from textual._styles_cache import StylesCache
+from textual.app import App
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from antiphon.screens import conversation_controllers
+from antiphon.textual_patches.screens import terminal_rows
 from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.widgets.status import live_strip
 from tests.app.opened import Opened, World, opened, world
@@ -47,20 +51,30 @@ def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def only_seen_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw what a test looks at, by `terminal_rows`.
+    """Draw what a test looks at, by `Opened.lines`, and once until the screen changes.
 
     An app without a terminal draws each of its frames and throws it away, which is half of all
     that it does.
     """
     draw = Compositor.render_update
+    seen: WeakKeyDictionary[Compositor, list[Strip]] = WeakKeyDictionary()
 
     def draw_if_seen(compositor: Compositor, full: bool = False, **more: Any) -> object:
         if full:
             return draw(compositor, full, **more)
+        if compositor._dirty_regions:  # noqa: SLF001
+            seen.pop(compositor, None)
         compositor._dirty_regions.clear()  # noqa: SLF001
         return None
 
+    def rows(app: App[Any]) -> list[Strip]:
+        compositor = app.screen._compositor  # noqa: SLF001
+        if compositor not in seen:
+            seen[compositor] = terminal_rows(app)
+        return seen[compositor]
+
     monkeypatch.setattr(Compositor, "render_update", draw_if_seen)
+    monkeypatch.setattr("tests.app.opened.terminal_rows", rows)
 
 
 @pytest.fixture(autouse=True)
