@@ -104,7 +104,8 @@ def pytest_timeout_set_timer() -> Generator[None, object, object]:
     def print_tasks(number: int, frame: FrameType | None) -> None:
         with suppress(RuntimeError):  # no loop runs
             for task in asyncio.all_tasks():
-                sys.stderr.writelines([f"{task.get_name()} waits in\n", *_frames(task.get_coro())])
+                waits = [f"{task.get_name()} waits in\n", *_frames(task.get_coro())]
+                print(*waits, sep="", file=sys.__stderr__)  # an app that runs captures the other
         fail(number, frame)
 
     signal.signal(signal.SIGALRM, print_tasks)

@@ -276,10 +276,14 @@ class Kernel:
 
     def start_closing(self) -> None:
         """Notify waiters and subscribers that nothing more will come."""
-        self.access.news.close()
-        self.ssh.wake_waiters()
-        self.key_requests.news.close()
+        self.wake_waiters()
         self.subscriptions.close(kernel_is_closing())
+
+    def wake_waiters(self) -> None:
+        """Answer the calls that wait for somebody to come, to ask or to be dismissed."""
+        self.access.news.announce()
+        self.ssh.wake_waiters()
+        self.key_requests.news.announce()
 
     async def close(self) -> None:
         """Flush appends, mark what was running as interrupted, checkpoint and close the file.

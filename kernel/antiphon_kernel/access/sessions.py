@@ -192,7 +192,7 @@ class SshSessions:
     def wake_waiters(self) -> None:
         """Let nobody wait any longer: the kernel is closing."""
         for known in self._hosts.values():
-            known.news.close()
+            known.news.announce()
 
     def _forget(self, actor: Actor) -> None:
         for token in [key for key, one in self._by_token.items() if one is actor]:

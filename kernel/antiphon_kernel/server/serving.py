@@ -209,6 +209,7 @@ class Server:
             server.close()
         if is_own:
             self.socket.unlink(missing_ok=True)
+        self._kernel.wake_waiters()  # which came while contexts were handed over
         await asyncio.gather(self.replicas.stop(), self._calls.stop(), self.mcp.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):

@@ -48,10 +48,6 @@ class News:
         self._event.set()
         self._event = asyncio.Event()
 
-    def close(self) -> None:
-        """Let nobody wait any more, now or later."""
-        self._event.set()
-
     async def wait(self, seconds: float | None = None) -> None:
         """Return at the next announcement, or after so long."""
         with contextlib.suppress(TimeoutError):
