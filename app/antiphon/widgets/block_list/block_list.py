@@ -208,6 +208,9 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     def render_line(self, y: int) -> Strip:
         strip = self._rows.strip(y)
         if strip is None:
+            if self.scrollable_content_region.size != self._page:
+                # Textual tells no size to a widget whose place was asked for before a layout.
+                self.call_next(self.on_resize)
             return Strip.blank(self._page.width, self.looks.theme.background)
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(y)) is not None:
@@ -228,6 +231,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self.clock.request()
 
     def on_resize(self) -> None:
+        if self._page == self.scrollable_content_region.size:
+            return
         self._page = self.scrollable_content_region.size
         self.viewport.height = self._page.height
         self.looks.set_page(self._page.width, self.cell_theme)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from textual import events
 
-from antiphon.widgets.block_list import CellModel
+from antiphon.widgets.block_list import BlockList, CellModel
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import (
@@ -114,6 +114,18 @@ async def test_list_that_is_mounted_finds_old_drafts_by_itself(sample: Sample) -
     sample.add_turns(80)
     async with on_screen(sample) as (app, _):
         await until(lambda: bool(app.source.drafts()), "the draft is found")
+
+
+async def test_list_whose_place_is_asked_for_before_it_is_laid_out_is_drawn(sample: Sample) -> None:
+    sample.add("the first words")
+    async with on_screen(sample) as (app, pilot):
+        cells = BlockList(app.source)
+        await app.screen.mount(cells)
+        app.screen._clear_arrangement_cache()  # noqa: SLF001
+        app.screen._compositor._full_map_invalidated = True  # noqa: SLF001 (as a scroll does)
+        assert cells.region.height
+        await pilot.pause()
+        assert any("the first words" in cells.render_line(y).text for y in range(20))
 
 
 async def test_fold_opens_and_closes_where_it_is(sample: Sample) -> None:
