@@ -73,8 +73,8 @@ test-kernel test-app test-e2e: test-%: $(READY)
 	@$(LIMITED) -n auto tests/$*
 
 # What is stored, read again and handed on; other tests see the store through these alone.
-STORED := $(addprefix tests/kernel/,contexts drift subscriptions transfer \
-	access/test_write_guard.py tools/test_attach.py)
+STORED := $(addprefix tests/kernel/,contexts drift/test_drift_machine.py subscriptions \
+	transfer/test_exchange.py access/test_write_guard.py tools/test_attach.py)
 FOLDERS ?= $(STORED)
 
 test-postgres: $(READY) ## tests of what is stored, on a Postgres of their own (FOLDERS="tests/kernel/tools ..." for more)
@@ -83,7 +83,7 @@ test-postgres: $(READY) ## tests of what is stored, on a Postgres of their own (
 # The newest that is here, of the system or of pyenv.
 PYTHONS ?= $(lastword $(foreach minor,12 13 14 15,$(wildcard /usr/bin/python3.$(minor) \
 	/usr/local/bin/python3.$(minor) $(HOME)/.pyenv/versions/3.$(minor).*/bin/python)))
-PART := tests/kernel/types tests/app/cli tests/e2e/test_call.py
+PART := tests/kernel/types tests/e2e/test_call.py
 
 test-pythons: $(READY) ## a part of the tests with the newest Python that is here (PYTHONS="/path/to/python3.12 ...")
 	@for python in $(PYTHONS); do \
