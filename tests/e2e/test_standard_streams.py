@@ -32,6 +32,7 @@ from tests.app.opened import World, opened, world
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal
 from tests.fork_server import run_process
+from tests.waiting import until
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -385,6 +386,8 @@ async def test_hostile_names_in_the_app_do_not_reach_the_terminal(
     program = [ANTIPHON, "--data", str(hostile.data)]
     with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
         await asyncio.to_thread(terminal.wait_for, "live")
+        news = hostile.kernel.access.news
+        await until(lambda: news._event._waiters, "the app asks who joins")  # noqa: SLF001
         made = await hostile.kernel.invitations.invite(
             AccessRole.VIEWER, name=f"{HOSTILE_NAME}vera", expires=None, uses=None
         )
