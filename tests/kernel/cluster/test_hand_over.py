@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -100,6 +101,21 @@ async def test_kernel_that_ends_in_order_leaves_its_contexts_at_once(open_node: 
 
     with forwarding():  # nobody is asked
         assert await other.text(block) == "kept"
+
+
+async def test_kernel_that_ends_lets_others_open_contexts_in_use_one_after_the_other(
+    open_node: OpenNode,
+) -> None:
+    ending, _ = await open_node(), await open_node()
+    for label in "abc":
+        await ending.call("context.create", label=label)
+        await _create(ending, label, context=label)
+
+    begun = time.monotonic()
+    await ending.kernel.open_contexts.hand_over_all()
+
+    assert time.monotonic() - begun > 3 * 0.06
+    assert not ending.ownership.roots()
 
 
 async def test_forks_are_at_the_kernel_of_their_source(open_node: OpenNode) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import TypeVar
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -34,6 +34,13 @@ from antiphon_kernel.types.errors import (
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.memory import return_free_memory
 from antiphon_kernel.types.signal import Signal
+
+_IN_USE_SECONDS: Final = 5.0
+"""Seconds after its last use in which a context is likely to be used again."""
+
+_PAUSE_SECONDS: Final = 0.06
+_PAUSES_SECONDS: Final = 5.0
+"""Seconds between two trees that are handed over, and of all of these together."""
 
 _log = logging.getLogger(__name__)
 
@@ -280,13 +287,18 @@ class OpenContexts:
         try:
             is_wanted = bool(await ownership.live() - {ownership.address})
             await self.release_unused()
-            for root in ownership.roots():
+            roots = ownership.roots()
+            for root in roots:
                 async with self._trees.setdefault(root, asyncio.Lock()):
-                    for context in self._of_tree(root):
+                    contexts = self._of_tree(root)
+                    is_used = is_wanted and any(map(self._is_in_use, contexts))
+                    for context in contexts:
                         await self._interrupt(context)
                         await self._store_all(context, is_wanted=is_wanted)
                         await self._interrupt(context)  # what has begun meanwhile
                     await self._give_up(root)
+                if is_used:  # kernels that open all at once let every client wait
+                    await asyncio.sleep(min(_PAUSE_SECONDS, _PAUSES_SECONDS / len(roots)))
         except AntiphonError as error:
             _log.error("what this kernel has is free when its lease has run out: %s", error)
 
@@ -299,8 +311,12 @@ class OpenContexts:
         await context.in_flight.finish()
         context.appends.flush_all()
         snapshots = self._snapshots.get(context.id)
-        if snapshots is not None and not (is_wanted and context.users.count):
+        if snapshots is not None and not (is_wanted and self._is_in_use(context)):
             await snapshots.write_last()
+
+    def _is_in_use(self, context: Context) -> bool:
+        users = context.users
+        return bool(users.count) or self._clock.monotonic() - users.used_at < _IN_USE_SECONDS
 
     async def _give_up(self, root: int) -> None:
         assert self._ownership is not None
