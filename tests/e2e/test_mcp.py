@@ -1,11 +1,10 @@
-"""`antiphon mcp` as agents outside start it: by its lines, by the library's client, by opencode."""
+"""`antiphon mcp` as agents outside start it: by its lines and by the library's client."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import Implementation, TextContent
 
 from tests.e2e.machine import ANTIPHON, Machine
-from tests.e2e.sharing import message
 from tests.fork_server import start_process
-from tests.programs.model_server import Answer, ModelServer, ToolUse
-from tests.programs.opencode import Opencode
-from tests.waiting import wait_until
 
 ME = {"name": "Some Agent", "version": "1"}
 
@@ -92,50 +87,3 @@ def test_clients_of_both_eras_go_on_with_the_next_kernel(
             assert len(str(long.structured_content)) > 2_000_000
 
     asyncio.run(play())
-
-
-def test_opencode_edits_a_block_that_a_person_is_in(machine: Machine, tmp_path: Path) -> None:
-    made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
-    block = str(made["block_id"])
-    operation = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
-    script: list[Answer] = [
-        [ToolUse("antiphon_read_block", {"block_id": block})],
-        [
-            ToolUse(
-                "antiphon_edit",
-                {"block_id": block, "base_version": made["version"], "operations": [operation]},
-            )
-        ],
-        ["I have changed it."],
-    ]
-    with ModelServer(script) as model:
-        # The agent's home is not the user's; what it starts is the user's again.
-        mcp = ["env", *(f"{name}={value}" for name, value in machine.env.items()), ANTIPHON, "mcp"]
-        opencode = Opencode.at(tmp_path / "opencode", machine.project, model, mcp={"antiphon": mcp})
-        terminal = machine.terminal("join")
-        terminal.wait_for("three")
-        terminal.edit_last_cell()
-        terminal.type("four ")
-        wait_until(lambda: "four" in machine.content(block), "what was typed has arrived")
-        done = subprocess.run(
-            [opencode.path, "run", "Change the last line."],
-            cwd=machine.project,
-            env=opencode.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        assert "I have changed it." in done.stdout.decode(), done.stderr.decode()
-        read, edited = model.results()
-    assert "2\\tthree" in read
-    assert "context_version" in edited
-    terminal.wait_for("LAST")
-    terminal.type("five")
-    wait_until(lambda: "five" in machine.content(block), "the person goes on in the block")
-    text = machine.content(block)
-    assert text == "four fiveone\ntwo\nLAST\n"
-    blamed = machine.call(machine.data, "block.blame", block_id=block)["runs"]
-    wrote = [text[one["start"] : one["end"]] for one in blamed if one["username"] == "opencode"]
-    assert "".join(wrote) == "LAST"
-    assert "opencode" in machine.succeed("blame", block).stdout

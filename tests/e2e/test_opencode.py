@@ -21,10 +21,11 @@ from antiphon_kernel.client.tool_client import ToolClient
 from tests import acp_schema
 from tests.app.acp_agent.connected import Editor
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.e2e.sharing import message as fields_of
 from tests.processes import children_of, has_ended
 from tests.programs.model_server import Answer, ModelServer, ToolUse
 from tests.programs.opencode import Opencode
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE, until, wait_until
 
 
 class Conversation:
@@ -37,10 +38,16 @@ class Conversation:
         self._calls = ToolClient(lambda: stated_address(machine.data))
 
     async def configure(self) -> None:
-        """Make opencode an agent of the project, with its lines recorded."""
+        """Make opencode an agent of the project, with its lines recorded and our MCP server."""
         home = self.machine.home
+        # The agent's home is not the user's; what it starts is the user's again.
+        mcp = ["env", *(f"{name}={one}" for name, one in self.machine.env.items()), ANTIPHON, "mcp"]
         opencode = Opencode.at(
-            home / "opencode", self.machine.project, self.model, permission={"edit": "ask"}
+            home / "opencode",
+            self.machine.project,
+            self.model,
+            mcp={"antiphon": mcp},
+            permission={"edit": "ask"},
         )
         env = {key: one for key, one in opencode.env.items() if os.environ.get(key) != one}
         recorder = [sys.executable, acp_schema.__file__, str(self.recorded)]
@@ -121,7 +128,7 @@ async def a_person_types_into_what_it_writes(here: Conversation) -> None:
         terminal.wait_for("live")
         terminal.type("@opencode Write something.")
         terminal.press("enter")
-        terminal.wait_for("The first line.")
+        terminal.wait_for("The first line.", timeout=2 * PATIENCE)  # opencode starts
         terminal.press("up", "enter")
         terminal.wait_for("EDIT")
         terminal.press("ctrl+home")
@@ -178,6 +185,46 @@ async def it_asks_before_it_changes_a_file_that_a_person_has_open(here: Conversa
     await here.call("permission.decide", block_id=call["block_id"], decision="no")
     await here.answered(message)
     assert "With three" in path.read_text()
+
+
+async def it_edits_a_block_that_a_person_is_in_over_mcp(here: Conversation) -> None:
+    machine = here.machine
+    made = await here.call("block.create", **fields_of("one\ntwo\nthree\n"))
+    block = str(made["block_id"])
+    terminal = machine.terminal("join")
+
+    def type_into_it(text: str) -> None:
+        terminal.type(text)
+        wait_until(lambda: text in machine.content(block), "what was typed has arrived")
+
+    def open_it() -> None:
+        terminal.wait_for("three")
+        terminal.edit_last_cell()
+        type_into_it("four ")
+
+    await asyncio.to_thread(open_it)
+    operation = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
+    edit = {"block_id": block, "base_version": made["version"], "operations": [operation]}
+    asked = await here.send(
+        "Change the last line.",
+        [ToolUse("antiphon_read_block", {"block_id": block})],
+        [ToolUse("antiphon_edit", edit)],
+        ["I have changed it."],
+    )
+    *_, text = await here.answered(asked)
+    assert text["text"] == "I have changed it."
+    read, edited = here.model.results()[-2:]
+    assert "2\\tthree" in read
+    assert "context_version" in edited
+    await asyncio.to_thread(terminal.wait_for, "LAST")
+    await asyncio.to_thread(type_into_it, "five")
+    terminal.press("escape", "ctrl+q")
+    await asyncio.to_thread(terminal.wait_for_end)
+    content = str((await here.call("block.read", block_id=block))["content"])
+    assert content == "four fiveone\ntwo\nLAST\n"
+    blamed = (await here.call("block.blame", block_id=block))["runs"]
+    wrote = [content[one["start"] : one["end"]] for one in blamed if one["username"] == "opencode"]
+    assert "".join(wrote) == "LAST"
 
 
 async def it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here: Conversation) -> None:
@@ -250,6 +297,7 @@ async def test_opencode_takes_part_in_a_context(machine: Machine) -> None:
         await a_person_types_into_what_it_writes(here)
         await it_calls_a_tool_and_is_told_what_was_typed(here)
         await it_asks_before_it_changes_a_file_that_a_person_has_open(here)
+        await it_edits_a_block_that_a_person_is_in_over_mcp(here)
         await it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here)
         await it_is_stopped_in_the_middle_of_its_answer(here)
         await it_is_killed_and_its_session_outlives_that_and_the_kernel(here)
