@@ -90,7 +90,7 @@ test-pythons: $(READY) ## a part of the tests with the newest Python that is her
 		venv=$(VENV)/pythons/$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
 		echo "With $$($$python --version):" && $(BIN)/uv venv --quiet --clear --python $$python $$venv && \
 		$(BIN)/uv pip install --quiet --python $$venv/bin/python --constraint constraints.txt --editable '.[dev]' && \
-		$$venv/bin/python -m pytest -q -n auto $(PART) || exit; done
+		$$venv/bin/python -m pytest -q $(PART) || exit; done
 	@test -n "$(strip $(PYTHONS))" || echo "No Python but $$($(BIN)/python --version) is here." >&2
 
 test-failed: $(READY) ## the tests that failed last, one after the other

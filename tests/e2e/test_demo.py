@@ -178,7 +178,7 @@ def test_kernel_that_cannot_start_ends_the_app_with_its_log(
     assert "broken.jsonl" in terminal.text
 
 
-CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "160"))
+CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "100"))
 """Characters that each of two people types at least."""
 
 SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
@@ -223,7 +223,7 @@ class Typist:
 def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
     machine: Machine, tmp_path: Path
 ) -> None:
-    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=400, pause_ms=8)
+    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=200, pause_ms=16)
     own = machine.terminal("demo", "--play", str(recorded.path))
     own.wait_for(shows_words)
     other = machine.terminal("join")

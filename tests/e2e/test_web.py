@@ -143,10 +143,12 @@ class Visitor:
             self.page.keyboard.press(key)
 
 
-def test_editor_reads_along_types_pastes_copies_and_resizes(
+def test_editor_types_pastes_copies_resizes_and_comes_back(
     project: WebProject, browser: Any
 ) -> None:
-    with Visitor(browser, project.link("--role", "editor")) as guest:
+    link = project.link("--role", "editor")
+    relay = RelayThread(project.port)
+    with Visitor(browser, link.replace(f":{project.port}/", f":{relay.port}/")) as guest:
         first = guest.wait_for_words()
         guest.wait_for_words(after=first)
         assert "#" not in guest.page.url
@@ -170,21 +172,9 @@ def test_editor_reads_along_types_pastes_copies_and_resizes(
         wait_until(lambda: "zebraquilt" in guest.page.evaluate(copied), "what was copied")
         guest.page.mouse.click(300, 368)  # the row above the last one
         guest.wait_for("WRITE")
-        pasted = "\n".join(f"line {number} with ü€👩" for number in range(600))
-        assert len(pasted) > 10_000
-        guest.page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
-        guest.press("Control+v")
-        wait_until(lambda: project.last_content(role="user") == pasted, "what was pasted")
-
-
-def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: Any) -> None:
-    link = project.link("--role", "editor")
-    relay = RelayThread(project.port)
-    with Visitor(browser, link.replace(f":{project.port}/", f":{relay.port}/")) as guest:
-        seen = guest.wait_for_words()
         guest.page.keyboard.type("half a sentence")
         guest.wait_for("half a sentence")
-        here = project.guests()
+        here, seen = project.guests(), guest.wait_for_words()
         relay.stop()
         guest.wait_for_notice("The connection is gone. Trying again")
         relay.go_on()
@@ -193,6 +183,12 @@ def test_lost_connection_is_said_and_comes_back(project: WebProject, browser: An
         guest.wait_for_words(after=seen)
         guest.wait_for("half a sentence")
         assert project.guests() == here
+        pasted = "\n".join(f"line {number} with ü€👩" for number in range(600))
+        assert len(pasted) > 10_000
+        guest.page.evaluate("text => navigator.clipboard.writeText(text)", pasted)
+        guest.press("Control+v")
+        draft = f"half a sentence{pasted}"
+        wait_until(lambda: project.last_content(role="user") == draft, "what was pasted")
     relay.close()
 
 
