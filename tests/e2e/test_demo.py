@@ -66,12 +66,14 @@ def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
     second.wait_for(shows_words, what="the stream in the second terminal")
 
     first.edit_last_cell()
-    for end in range(1, len(TYPED) + 1):
-        if end == len(TYPED) // 2:
+    typed = ""
+    for end in (1, 2, 6, len(TYPED)):
+        first.type(TYPED[len(typed) : end])
+        typed = TYPED[:end]
+        first.wait_for(typed)
+        second.wait_for(typed, what="a keystroke in the second terminal")
+        if end == 2:
             first.resize(100, 20)
-        first.type(TYPED[end - 1])
-        first.wait_for(TYPED[:end])
-        second.wait_for(TYPED[:end], what="a keystroke in the second terminal")
     first.press("escape")
     first.wait_for("NAVIGATE")
 
@@ -138,7 +140,7 @@ def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_a
         terminal.press("enter")
         terminal.wait_for("choirs.py   ● ")
 
-    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "4")
+    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "8")
     terminal.wait_for("press F6")
     open_file(terminal)
     terminal.press("enter")
@@ -223,7 +225,7 @@ class Typist:
 def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
     machine: Machine, tmp_path: Path
 ) -> None:
-    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=200, pause_ms=16)
+    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=100, pause_ms=30)
     own = machine.terminal("demo", "--play", str(recorded.path))
     own.wait_for(shows_words)
     other = machine.terminal("join")

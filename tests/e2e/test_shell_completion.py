@@ -19,7 +19,6 @@ SHELLS = {
     "fish": (["fish", "--no-config"], "antiphon completion fish | source"),
 }
 TYPED = {
-    "antiphon comp": "antiphon completion",
     "antiphon import REA": "antiphon import README.md",
     "antiphon READ": "antiphon README.md",
     "antiphon tail verse-": "antiphon tail verse-two",

@@ -80,6 +80,7 @@ class Opencode:
             "PATH": f"{path.parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(home),
             "PWD": str(project),  # it believes this more than its working directory
+            "BUN_JSC_useDFGJIT": "0",  # it takes more than it saves in so short a life
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_CLAUDE_CODE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",

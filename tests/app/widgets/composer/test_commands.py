@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from textual import events
 
 from antiphon.screens.modals import COMMAND_TITLE
@@ -37,25 +36,27 @@ async def runs(here: World) -> None:
     await until((here.folder / "ran").exists, "the command has run")
 
 
-@pytest.mark.parametrize("text", ["!touch ran #", PADDED])
-async def test_enter_asks_if_the_mark_of_a_command_came_from_elsewhere(
-    here: World, there: Opened, text: str
-) -> None:
-    await there.type("thank you")
-    await put_in(here, there, 0, text)
-    await there.press("enter")
-    await there.sees(COMMAND_TITLE)
-    await there.sees("touch ran #")
-    await there.press("y", "enter", "escape")
+async def leave_question(there: Opened) -> None:
+    await there.press("escape")
     await until(lambda: not there.shows(COMMAND_TITLE), "the question has gone")
-    assert there.message == text + "thank you"
-    await there.press("enter")
-    await only_asks(here, there)
 
 
-async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(
+async def test_enter_asks_if_the_mark_or_a_part_of_a_command_came_from_elsewhere(
     here: World, there: Opened
 ) -> None:
+    for text in ("!touch ran #", PADDED):
+        await there.type("thank you")
+        await put_in(here, there, 0, text)
+        await there.press("enter")
+        await there.sees(COMMAND_TITLE)
+        await there.sees("touch ran #")
+        await there.press("y", "enter")
+        await leave_question(there)
+        assert there.message == text + "thank you"
+        await there.press("enter")
+        await only_asks(here, there)
+        await leave_question(there)
+        there.screen.composer.draft.clear()
     await there.type("!true")
     await put_in(here, there, 5, "; touch ran")
     await there.sees("? !true; touch ran")
@@ -126,8 +127,7 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
         await there.sees("? [pasted 61 lines")
         await there.press("enter")
         await only_asks(here, there)
-        await there.press("escape")
-        await until(lambda: not there.shows(COMMAND_TITLE), "the question has gone")
+        await leave_question(there)
         await there.press("ctrl+o")
         await there.sees("true # the last line")
         await there.press("enter")

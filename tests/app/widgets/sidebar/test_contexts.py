@@ -116,13 +116,19 @@ async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_wit
 
 
 async def test_view_state_unreadable_is_reported_and_app_opens(here: World) -> None:
-    async with opened(here):
-        pass
+    said: list[object] = []
+
+    def stored() -> ViewStateStore:
+        return ViewStateStore(state_folder(), AppOptions(data=here.data), said.append)
+
+    stored().write("0" * 32, ViewState())
     [file] = (state_folder() / "places").iterdir()
     for content in ("", '{"places": {', '{"places": {"id": {"version": -1}}}'):
         file.write_text(content)
-        async with opened(here) as there:
-            await there.sees("Where you are cannot be remembered")
+        assert stored().last_context() is None
+    assert len(said) == 3
+    async with opened(here) as there:
+        await there.sees("Where you are cannot be remembered")
 
 
 async def test_view_state_of_a_cell_and_a_context_that_are_gone_is_passed_over(
