@@ -76,11 +76,13 @@ class Opencode:
         written = folders["config"] / "opencode" / "opencode.json"
         written.parent.mkdir(exist_ok=True)
         written.write_text(json.dumps(config, indent=1), "utf-8")
+        # The models of the world that come with it take half of its start, and more at each prompt.
+        models = home / "models.json"
+        models.write_text("{}", "utf-8")
         env = {
             "PATH": f"{path.parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(home),
             "PWD": str(project),  # it believes this more than its working directory
-            "BUN_JSC_useDFGJIT": "0",  # it takes more than it saves in so short a life
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_CLAUDE_CODE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
@@ -88,6 +90,7 @@ class Opencode:
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_SHARE": "1",
+            "OPENCODE_MODELS_PATH": str(models),
             **{f"XDG_{name.upper()}_HOME": str(folders[name]) for name in folders},
             "XDG_RUNTIME_DIR": str(folders["runtime"]),
         }
