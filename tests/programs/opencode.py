@@ -76,6 +76,10 @@ class Opencode:
         written = folders["config"] / "opencode" / "opencode.json"
         written.parent.mkdir(exist_ok=True)
         written.write_text(json.dumps(config, indent=1), "utf-8")
+        # It installs the library of its plugins from npm unless it is locked beside a folder for it.
+        locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+        written.with_name("package-lock.json").write_text(json.dumps(locked), "utf-8")
+        written.with_name("node_modules").mkdir(exist_ok=True)
         # The models of the world that come with it take half of its start, and more at each prompt.
         models = home / "models.json"
         models.write_text("{}", "utf-8")
