@@ -128,7 +128,7 @@ async def a_person_types_into_what_it_writes(here: Conversation) -> None:
         terminal.wait_for("live")
         terminal.type("@opencode Write something.")
         terminal.press("enter")
-        terminal.wait_for("The first line.", timeout=2 * PATIENCE)  # opencode starts
+        terminal.wait_for("The first line.")
         terminal.press("up", "enter")
         terminal.wait_for("EDIT")
         terminal.press("ctrl+home")

@@ -1,6 +1,6 @@
 """opencode with a model that a test scripts: its own home, no network, nothing of the developer's.
 
-It takes two or three seconds of processor time to start: a test starts it once and asks it often.
+It takes four or five seconds of processor time to start: a test starts it once and asks it often.
 """
 
 from __future__ import annotations
