@@ -80,7 +80,7 @@ class Opencode:
         locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
         written.with_name("package-lock.json").write_text(json.dumps(locked), "utf-8")
         written.with_name("node_modules").mkdir(exist_ok=True)
-        # The models of the world that come with it take half of its start, and more at each prompt.
+        # To read the models that it comes with takes half of its start.
         models = home / "models.json"
         models.write_text("{}", "utf-8")
         env = {
