@@ -76,7 +76,7 @@ class Opencode:
         written = folders["config"] / "opencode" / "opencode.json"
         written.parent.mkdir(exist_ok=True)
         written.write_text(json.dumps(config, indent=1), "utf-8")
-        # It installs the library of its plugins from npm unless it is locked beside a folder for it.
+        # It installs the library of its plugins from npm unless that is locked, beside a folder.
         locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
         written.with_name("package-lock.json").write_text(json.dumps(locked), "utf-8")
         written.with_name("node_modules").mkdir(exist_ok=True)
