@@ -11,8 +11,10 @@ import pytest
 import textual.app
 import textual.pilot
 from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -49,32 +51,45 @@ def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "Stylesheet", ParsedOnceStylesheet)
 
 
+DRAWN_ROWS = ("tests.app.opened.terminal_rows", "tests.screenshots.cells.terminal_rows")
+
+
 @pytest.fixture(autouse=True)
 def only_seen_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw what a test looks at, by `Opened.lines`, and once until the screen changes.
+    """Draw what a test looks at, by `Opened.rows`, and of that what has changed since.
 
     An app without a terminal draws each of its frames and throws it away, which is half of all
     that it does.
     """
     draw = Compositor.render_update
     seen: WeakKeyDictionary[Compositor, list[Strip]] = WeakKeyDictionary()
+    stale: WeakKeyDictionary[Compositor, set[Region]] = WeakKeyDictionary()
 
     def draw_if_seen(compositor: Compositor, full: bool = False, **more: Any) -> object:
+        stale.setdefault(compositor, set()).update(compositor._dirty_regions)  # noqa: SLF001
         if full:
             return draw(compositor, full, **more)
-        if compositor._dirty_regions:  # noqa: SLF001
-            seen.pop(compositor, None)
         compositor._dirty_regions.clear()  # noqa: SLF001
         return None
 
     def rows(app: App[Any]) -> list[Strip]:
         compositor = app.screen._compositor  # noqa: SLF001
-        if compositor not in seen:
+        before, regions = seen.get(compositor), stale.pop(compositor, set())
+        page = compositor.size.region
+        if before is None or len(before) != page.height or page in regions:
             seen[compositor] = terminal_rows(app)
+        elif regions:
+            visible_screen_stack.set(app._background_screens)  # noqa: SLF001
+            top, bottom = min(one.y for one in regions), max(one.bottom for one in regions)
+            crop = page.intersection(Region(0, top, page.width, bottom - top))
+            new = compositor._render_chops(crop, crop.line_range.__contains__)  # noqa: SLF001
+            drawn = [Strip.join(new[y].values()) for y in crop.line_range]
+            seen[compositor] = [*before[: crop.y], *drawn, *before[crop.bottom :]]
         return seen[compositor]
 
     monkeypatch.setattr(Compositor, "render_update", draw_if_seen)
-    monkeypatch.setattr("tests.app.opened.terminal_rows", rows)
+    for name in DRAWN_ROWS:
+        monkeypatch.setattr(name, rows)
 
 
 @pytest.fixture(autouse=True)

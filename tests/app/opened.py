@@ -11,6 +11,7 @@ from typing import Any
 
 from textual import events
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from antiphon.actions import SHOWN_KEYS, Mode
 from antiphon.app import AntiphonApp
@@ -161,8 +162,12 @@ class Opened:
         return self.screen.composer.draft.text
 
     @property
+    def rows(self) -> list[Strip]:
+        return terminal_rows(self.app)
+
+    @property
     def lines(self) -> list[str]:
-        return [row.text.rstrip() for row in terminal_rows(self.app)]
+        return [row.text.rstrip() for row in self.rows]
 
     def shows(self, text: str) -> bool:
         return any(text in line for line in self.lines)

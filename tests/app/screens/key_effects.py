@@ -8,7 +8,6 @@ from typing import Final
 
 from textual.binding import Binding, BindingsMap
 
-from antiphon.textual_patches.screens import terminal_rows
 from tests.app.opened import Opened
 from tests.waiting import PATIENCE
 
@@ -18,7 +17,7 @@ LONGEST_PAUSE: Final = 0.1
 
 def appearance(there: Opened) -> tuple[object, ...]:
     """Everything by which a person notices that something has happened."""
-    return (*situation(there), tuple(tuple(row) for row in terminal_rows(there.app)))
+    return (*situation(there), tuple(tuple(row) for row in there.rows))
 
 
 def situation(there: Opened) -> tuple[object, ...]:

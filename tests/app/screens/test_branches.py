@@ -92,7 +92,9 @@ async def test_mark_below_a_message_follows_branches_which_keys_go_through_to_bo
     assert there.shows("Four.")
 
 
-async def test_keys_work_in_every_cell_of_an_answer(here: World, there: Opened) -> None:
+async def test_answers_again_stand_beside_each_other_and_keys_work_in_every_cell_of_one(
+    here: World, there: Opened
+) -> None:
     await there.send("Look")
     for number in (1, 2):
         await asked(here, 2 * number - 1)
@@ -114,6 +116,13 @@ async def test_keys_work_in_every_cell_of_an_answer(here: World, there: Opened) 
         await there.mode(Mode.NAVIGATE)
     await there.press("g", "<")
     await there.sees("No other message stands in the place of this one.")
+    await there.press("G", "a")
+    await asked(here, 5)
+    await reply(here, there, "Nothing.")
+    await there.sees("‹ 3/3 ›")
+    assert not there.shows("End 2")
+    ends = {name: (await said(here, name))[-1] for name in ("default", "default-branch")}
+    assert ends == {"default": "End 1", "default-branch": "End 2"}
 
 
 async def test_unbranched_kernel_is_not_asked_for_branches(here: World, there: Opened) -> None:
@@ -188,19 +197,6 @@ async def test_message_that_is_cleared_or_refused_or_of_somebody_else_is_not_sen
     await there.sees("Not sent: ")
     await until(lambda: there.message == "Two?!", "kept")
     assert there.screen.situation.revising
-
-
-async def test_answers_again_stand_beside_each_other(here: World, there: Opened) -> None:
-    await ask(here, there, "Say a number.", "Seven.")
-    for number, answer in enumerate(("Eight.", "Nine."), 2):
-        await there.press("escape", mode=Mode.NAVIGATE)
-        await there.press("a")
-        await asked(here, number)
-        await reply(here, there, answer)
-        await there.sees(f"‹ {number}/{number} ›")
-    assert not there.shows("Seven.")
-    assert await said(here, "default") == ["Say a number.", "Seven."]
-    assert await said(here, "default-branch") == ["Say a number.", "Eight."]
 
 
 async def test_viewer_goes_through_branches_and_changes_none(here: World) -> None:

@@ -93,19 +93,6 @@ async def test_cell_that_is_cut_out_or_excluded_is_not_read_and_told_of_to_who_e
     await cells_become(there, "one", "mine two", "three")
 
 
-async def test_time_of_ones_own_cell_names_oneself_and_one_that_a_model_writes_is_not_cut_out(
-    here: World, there: Opened
-) -> None:
-    await there.send("mine")
-    here.aria.say(TextDelta("it was "))
-    await there.sees("it was")
-    await there.press("up", "home", "t")
-    await there.hint("¶1 · you began it at")
-    await there.press("G", "x")
-    await there.hint("aria is not done with this cell: stop it with Ctrl+C, then cut it.")
-    here.aria.end()
-
-
 async def test_moved_cell_stands_where_it_was_put_until_undone_unless_it_is_cut_out_meanwhile(
     here: World, there: Opened, three: tuple[str, str, str]
 ) -> None:
@@ -195,7 +182,7 @@ async def halves(here: World, there: Opened) -> tuple[str, str]:
     return first, second
 
 
-async def test_split_that_leaves_a_cell_blank_or_cannot_be_given_back_leaves_cells_as_they_are(
+async def test_cells_stay_when_a_split_leaves_one_blank_or_is_not_given_back_or_a_model_writes(
     here: World, there: Opened, halves: tuple[str, str]
 ) -> None:
     there.screen.cells.focus_cell(halves[0])
@@ -215,6 +202,16 @@ async def test_split_that_leaves_a_cell_blank_or_cannot_be_given_back_leaves_cel
     await there.press("u")
     await there.hint("Not taken back")
     assert shown_cells(there)[:2] == ["one\n", "two\nthree"]
+    there.screen.frame.notice.clear_hint()
+    await there.press("g", "t")
+    await there.hint("¶1 · you began it at")
+    await there.press("i")
+    await there.send("more")
+    here.aria.say(TextDelta("it was "))
+    await there.sees("it was")
+    await there.press("up", "G", "x")
+    await there.hint("aria is not done with this cell: stop it with Ctrl+C, then cut it.")
+    here.aria.end()
 
 
 async def test_split_is_undone_and_made_again_until_others_wrote_in_its_second_cell(
@@ -298,7 +295,7 @@ def editor(folder: Path, script: str) -> str:
     return str(file)
 
 
-async def test_editor_result_is_merged_with_what_others_wrote_or_kept_in_a_file(
+async def test_editor_result_is_merged_or_kept_in_a_file_and_an_editor_that_fails_changes_nothing(
     here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -329,23 +326,17 @@ async def test_editor_result_is_merged_with_what_others_wrote_or_kept_in_a_file(
     (kept,) = (tmp_path / "state").rglob("cell-*.md")
     assert kept.read_text() == "zero\n1\n2\nthree\n"
     assert "zwei" in shown_cells(there)[0]
-
-
-async def test_editor_that_fails_or_is_none_changes_nothing_and_keeps_the_text(
-    here: World, there: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    await here.cell("one\n")
-    await cells_become(there, "one\n")
+    before = shown_cells(there)
     monkeypatch.setenv("VISUAL", editor(tmp_path, 'echo more >> "$1"; exit 3'))
-    await there.press("up", "E")
+    there.screen.frame.notice.clear_hint()  # a weighty one
+    await there.press("E")
     await there.hint("Nothing changed: the editor ended with 3")
-    assert shown_cells(there) == ["one\n"]
-    (kept,) = (tmp_path / "state").rglob("cell-*.md")
-    assert kept.read_text() == "one\nmore\n"
+    assert shown_cells(there) == before
+    found = [one.read_text() for one in (tmp_path / "state").rglob("cell-*.md") if one != kept]
+    assert found == [before[0] + "more\n"]
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
-    there.screen.frame.notice.clear_hint()  # a weighty one
+    there.screen.frame.notice.clear_hint()
     await there.press("E")
     await there.hint("No editor is set")
     monkeypatch.setenv("EDITOR", "/nowhere/vi")
@@ -366,29 +357,21 @@ async def search(there: Opened, query: str, block: str) -> None:
     await there.sees("1 of 1")
 
 
-async def test_search_goes_to_a_hit_inside_a_long_cell_and_in_another_context(
-    here: World, there: Opened
-) -> None:
-    long = await here.cell("\n\n".join(f"line {number}" for number in range(200)))
-    await here.call("context.create", label="notes")
-    new = {"context": "notes", "kind": "text", "content": "a Needle", "status": "done"}
-    other = (await here.call("block.create", **new))["block_id"]
-    await there.cell("hay")
-    await search(there, "line 77", long)
-    assert there.shows("line 77") and not there.shows("line 1 ")
-    assert there.screen.mode is Mode.NAVIGATE
-    await search(there, "needle", other)
-    await there.sees("a Needle")
-
-
-async def test_search_goes_to_a_cell_that_is_not_here_yet(
+async def test_search_goes_to_a_hit_inside_a_long_cell_not_here_yet_and_in_another_context(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "RECENT_BLOCKS", 5)
-    made = await here.cell("needle")
+    long = await here.cell("\n\n".join(f"line {number}" for number in range(90)))
+    await here.call("context.create", label="notes")
+    new = {"context": "notes", "kind": "text", "content": "a Needle", "status": "done"}
+    other = (await here.call("block.create", **new))["block_id"]
     for number in range(20):
-        await here.cell(f"cell {number}")
+        await here.cell(f"hay {number}")
     async with opened(here) as there:
-        await there.sees("cell 19")
-        assert made not in there.screen.source.ids()
-        await search(there, "needle", made)
+        await there.sees("hay 19")
+        assert long not in there.screen.source.ids()
+        await search(there, "line 77", long)
+        assert there.shows("line 77") and not there.shows("line 1 ")
+        assert there.screen.mode is Mode.NAVIGATE
+        await search(there, "needle", other)
+        await there.sees("a Needle")

@@ -23,7 +23,7 @@ def details(there: Opened) -> dict[str, str]:
     return {} if completion is None else {one.text: one.detail for one in completion.choices}
 
 
-async def test_at_sign_offers_people_models_and_files_which_tab_and_up_choose(
+async def test_at_sign_offers_people_models_and_files_which_tab_up_and_enter_choose(
     here: World, there: Opened
 ) -> None:
     notes(here)
@@ -56,12 +56,8 @@ async def test_at_sign_offers_people_models_and_files_which_tab_and_up_choose(
     assert (there.screen.mode, open_list(there)) == (Mode.WRITE, ["@aria"])
     await there.press("up", mode=Mode.NAVIGATE)
     assert there.message == "@ar"
-
-
-async def test_enter_sends_what_is_typed_unless_a_line_was_chosen(
-    here: World, there: Opened
-) -> None:
-    await until(lambda: "aria" in there.screen.models.here.names, "the models")
+    # Enter sends what is typed unless a line was chosen.
+    await there.press("i", "ctrl+u")
     await there.type("@a")
     await there.press("down", "enter")
     assert there.message == "@aria"
@@ -97,18 +93,9 @@ async def test_slash_command_is_completed_with_its_argument_and_run(there: Opene
     assert there.message == ""
 
 
-async def test_context_is_not_left_offline(here: World, there: Opened) -> None:
-    await here.call("context.create", label="other")
-    await there.screen.contexts.fetch()
-    await here.close_doors()
-    await until(lambda: not there.app.session.is_live, "offline")
-    await there.type("/context other")
-    there.burst("enter", "m", "o", "r", "e")
-    await there.sees("another context needs the kernel")
-    await until(lambda: there.message == "/context other\nmore", "what was typed next")
-
-
-async def test_new_makes_a_context_and_opens_it_and_rename_names_it(there: Opened) -> None:
+async def test_new_makes_a_context_and_rename_names_it_which_is_not_left_offline(
+    here: World, there: Opened
+) -> None:
     await there.type("/new other")
     there.burst("enter", "m", "i", "n", "e")
     await until(lambda: there.app.session.document.label == "other", "the new context")
@@ -117,9 +104,16 @@ async def test_new_makes_a_context_and_opens_it_and_rename_names_it(there: Opene
     await there.press("ctrl+u")
     await there.send("/rename better")
     await there.sees("· better")
+    await there.screen.contexts.fetch()
+    await here.close_doors()
+    await until(lambda: not there.app.session.is_live, "offline")
+    await there.type("/context default")
+    there.burst("enter", "m", "o", "r", "e")
+    await there.sees("another context needs the kernel")
+    await until(lambda: there.message == "/context default\nmore", "what was typed next")
 
 
-async def test_command_that_cannot_be_run_is_told_and_stays_and_a_path_is_sent(
+async def test_command_or_file_that_is_none_is_told_and_stays_and_a_path_and_files_are_sent(
     here: World, there: Opened
 ) -> None:
     for text, told in {
@@ -139,25 +133,8 @@ async def test_command_that_cannot_be_run_is_told_and_stays_and_a_path_is_sent(
     await there.send("/usr/bin is full")
     await until(lambda: here.aria.prompts == ["/usr/bin is full"], "sent")
     here.aria.end()
-
-
-async def attached(here: World) -> list[tuple[str | None, str]]:
-    """Return path and text of each attached file in the kernel."""
-    document = (await here.context()).document
-    headers = map(document.header, document.block_ids())
-    return [(one.path, document.text(one.id)) for one in headers if one.blob is not None]
-
-
-def notes(here: World) -> Path:
-    file = here.folder / "docs" / "notes.md"
-    file.parent.mkdir()
-    file.write_text("remember")
-    return file
-
-
-async def test_message_is_sent_with_the_files_that_it_names_unless_one_is_missing_or_too_large(
-    here: World, there: Opened
-) -> None:
+    await until(lambda: not here.turns.busy, "its end")
+    here.aria.prompts.clear()
     notes(here)
     with (here.folder / "large.bin").open("wb") as file:
         file.truncate(5_000_001)
@@ -175,7 +152,22 @@ async def test_message_is_sent_with_the_files_that_it_names_unless_one_is_missin
     assert here.aria.prompts == ["@aria read @docs/notes.md, please"]
     assert await attached(here) == [("notes.md", "remember")]
     document = (await here.context()).document
-    message, file_block, *_ = document.block_ids()
+    message = next(one for one in document.block_ids() if "please" in document.text(one))
     assert document.header(message).status == Status.DONE
+    (file_block,) = [one for one in document.block_ids() if document.header(one).blob is not None]
     assert document.header(file_block).parent == message
     here.aria.end()
+
+
+async def attached(here: World) -> list[tuple[str | None, str]]:
+    """Return path and text of each attached file in the kernel."""
+    document = (await here.context()).document
+    headers = map(document.header, document.block_ids())
+    return [(one.path, document.text(one.id)) for one in headers if one.blob is not None]
+
+
+def notes(here: World) -> Path:
+    file = here.folder / "docs" / "notes.md"
+    file.parent.mkdir()
+    file.write_text("remember")
+    return file

@@ -12,6 +12,7 @@ from antiphon.actions import Mode
 from antiphon.locations import state_folder
 from antiphon.screens import conversation_controllers
 from antiphon_kernel.storage import journal
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import PATIENCE, until
 
@@ -53,29 +54,20 @@ async def test_message_typed_while_the_kernel_comes_up_is_sent_when_it_has(here:
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_stopped_kernel_is_noticed_by_somebody_who_only_reads(here: World) -> None:
+async def test_stopped_kernel_is_noticed_and_leaving_then_has_to_be_said_twice_and_keeps_text(
+    here: World,
+) -> None:
     async with through_proxy(here) as proxy, opened(here) as there:
-        await there.sees("live")
+        await there.cell("some text")
         proxy.stop()
         await there.sees("not answering")
         proxy.go_on()
         await until(lambda: not there.shows("not answering"), "it answers")
         assert there.app.session.is_live
-
-
-@pytest.mark.usefixtures("short_waits")
-@pytest.mark.parametrize("kernel", ["offline", "not answering"])
-async def test_leaving_with_unsaved_changes_has_to_be_said_twice_and_keeps_text(
-    here: World, kernel: str
-) -> None:
-    async with through_proxy(here) as proxy, opened(here) as there:
-        await there.cell("some text")
-        if kernel == "offline":
-            await here.close_doors()
-        proxy.stop() if kernel != "offline" else proxy.cut()
+        proxy.stop()
         await there.edit()
         await there.type("typed alone ")
-        await there.sees(kernel)
+        await there.sees("not answering")
         await there.press("ctrl+q")
         await there.hint("Ctrl+Q again")
         assert there.app.is_running
@@ -109,13 +101,18 @@ async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here
         for number in (1, 2):
             await here.close_doors()
             await there.sees("offline")
-            await there.type("x")
+            await there.type("alone")
             await there.press("ctrl+q")
             await until(partial(has_warned, number), "a warning")
             assert there.app.is_running
-            await here.open_doors()
-            await there.live()
-            await there.app.session.replica.saved()
+            if number == 1:
+                await here.open_doors()
+                await there.live()
+                await there.app.session.replica.saved()
+        await there.press("ctrl+q")
+        await until(lambda: not there.app.is_running, "the end")
+    (kept,) = (state_folder() / "refused").glob("*.md")
+    assert "alone" in kept.read_text()
 
 
 async def test_connection_that_was_missed_is_told_to_be_back(
@@ -136,7 +133,9 @@ async def test_connection_that_was_missed_is_told_to_be_back(
     assert (await here.context()).document.text(block) == "more some text"
 
 
-async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:
+async def test_app_that_started_the_kernel_starts_it_again_and_says_why_it_cannot(
+    here: World,
+) -> None:
     loop = asyncio.get_running_loop()
     restarts: list[None] = []
     seen = asyncio.Event()
@@ -147,6 +146,8 @@ async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:
 
     def restart() -> None:
         restarts.append(None)
+        if len(restarts) > 1:
+            raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel ended a second time.")
         asyncio.run_coroutine_threadsafe(open_when_seen(), loop).result(PATIENCE)
 
     async with opened(here, restart=restart) as there:
@@ -155,15 +156,6 @@ async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:
         seen.set()
         await until(lambda: there.app.session.is_live, "live again")
         assert len(restarts) == 1
-
-
-async def test_kernel_that_cannot_be_started_again_is_named(here: World) -> None:
-    from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-    def restart() -> None:
-        raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel ended a second time.")
-
-    async with opened(here, restart=restart) as there:
         await here.close_doors()
         await there.sees("The kernel ended a second time.")
         await there.sees("offline")

@@ -24,7 +24,7 @@ from tests.app.opened import Opened, World, Writer, opened, world
 from tests.waiting import until
 
 
-async def test_message_to_unknown_name_is_told_the_names_there_are(
+async def test_unknown_name_is_told_of_and_a_turn_that_failed_goes_on_when_it_is_asked_again(
     here: World, there: Opened
 ) -> None:
     await there.send("@aria hi")
@@ -33,6 +33,15 @@ async def test_message_to_unknown_name_is_told_the_names_there_are(
     await there.send("@nobody hi")
     said = "Nobody is called nobody. There are: amy, aria."
     await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
+    here.aria.end()
+    await until(lambda: len(here.aria.prompts) == 2, "the turn")
+    here.aria.say(ProviderError("No credit is left.", ErrorKind.QUOTA))
+    await there.sees("No credit is left.")
+    await there.press("up", "G")
+    await until(lambda: there.screen.situation.answered, "the failed cell")
+    await there.press("a")
+    await until(lambda: len(here.aria.prompts) == 3, "it goes on")
+    assert len((await here.call("context.list"))["contexts"]) == 1
 
 
 async def test_waiting_messages_show_their_position_on_their_last_line_until_they_are_answered(
@@ -123,8 +132,14 @@ def test_use_names_the_share_of_a_known_window_and_money(here: ModelsHere, use: 
     assert here.use == use
 
 
-async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> None:
-    async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
+async def test_header_shows_what_a_model_uses_and_one_from_the_palette_answers_what_names_nobody(
+    tmp_path: Path,
+) -> None:
+    nova = Writer()
+    async with (
+        world(tmp_path, configs={"aria": ARIA}, others={"nova": nova}) as here,
+        opened(here) as there,
+    ):
         await there.send("hi")
         await until(lambda: bool(here.aria.prompts), "the turn")
         here.aria.say(Usage(1000, 20))
@@ -132,6 +147,11 @@ async def test_header_shows_what_a_model_uses_after_its_turn(tmp_path: Path) -> 
         await there.sees("Hello.")
         here.aria.end()
         await there.sees("/200k tokens · $1.02")
+        await there.palette("Model: nova answers here")
+        await there.sees("nova answers here now")
+        await there.send("hi")
+        await until(lambda: nova.prompts == ["hi"], "its turn")
+        assert len(here.aria.prompts) == 1
 
 
 async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
@@ -147,42 +167,7 @@ async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
         await there.sees("/200k tokens · $1.02")
 
 
-async def test_model_chosen_in_the_palette_answers_what_names_nobody(tmp_path: Path) -> None:
-    nova = Writer()
-    async with world(tmp_path, others={"nova": nova}) as here, opened(here) as there:
-        await until(lambda: there.screen.models.here.default == "aria", "the models")
-        await there.palette("Model: nova answers here")
-        await there.sees("nova answers here now")
-        await there.send("hi")
-        await until(lambda: nova.prompts == ["hi"], "its turn")
-        assert here.aria.prompts == []
-
-
-async def test_turn_that_failed_goes_on_when_it_is_asked_again(here: World, there: Opened) -> None:
-    await there.send("hi")
-    await until(lambda: len(here.aria.prompts) == 1, "the turn")
-    here.aria.say(ProviderError("No credit is left.", ErrorKind.QUOTA))
-    await there.sees("No credit is left.")
-    await there.press("up", "G")
-    await until(lambda: there.screen.situation.answered, "the failed cell")
-    await there.press("a")
-    await until(lambda: len(here.aria.prompts) == 2, "it goes on")
-    assert len((await here.call("context.list"))["contexts"]) == 1
-
-
 TITLE = "People and models write in one document"
-
-
-async def test_empty_context_says_what_this_is_until_the_first_letter(there: Opened) -> None:
-    await there.sees(TITLE)
-    await there.sees("aria answers.")
-    await there.sees("Ctrl+P")
-    await there.type("h")
-    await until(lambda: not there.shows(TITLE), "the page is gone")
-    await there.press("backspace")
-    await there.sees(TITLE)
-    await there.send("hi")
-    await until(lambda: not there.shows(TITLE), "the page is gone")
 
 
 async def test_empty_context_without_a_model_says_how_to_get_one(tmp_path: Path) -> None:
@@ -191,15 +176,23 @@ async def test_empty_context_without_a_model_says_how_to_get_one(tmp_path: Path)
         await there.sees("odel")
 
 
-async def test_first_page_fits_and_names_other_contexts(here: World) -> None:
+async def test_first_page_fits_and_names_other_contexts_until_the_first_letter(
+    here: World,
+) -> None:
     await here.call("context.create", label="notes")
     async with opened(here) as there:
         await there.sees("Other contexts")
         await there.sees("notes")
-        for size in ((40, 10), (80, 24), (120, 40)):
+        for size in ((40, 10), (120, 40), (80, 24)):
             await there.pilot.resize_terminal(*size)
             await there.sees("antiphon")
             await there.sees("aria answers.")
             assert not there.shows("…")
+        await there.sees(TITLE)
+        await there.sees("Ctrl+P")
+        await there.type("h")
+        await until(lambda: not there.shows(TITLE), "the page is gone")
+        await there.press("backspace")
+        await there.sees(TITLE)
         await there.cell("something")
         await until(lambda: not there.shows(TITLE), "the page is gone")

@@ -20,7 +20,7 @@ from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
-ALL = 56
+ALL = 70
 RECENT = 26
 
 
@@ -60,44 +60,84 @@ def page(there: Opened) -> list[str]:
     return re.findall(r"cell \d+", "\n".join(there.lines))
 
 
-async def test_scrolling_up_reads_earlier_cells_until_the_first(recent: Opened) -> None:
-    await recent.press("escape")
-    for _ in range(ALL):
-        await recent.press("pageup")
-        if recent.shows("cell 0 "):
-            break
-    await until(lambda: recent.shows("cell 0 ") or recent.app.session.replica.omitted > 0)
+async def test_cells_are_counted_from_the_first_and_come_by_scrolling_up_and_by_going_there(
+    recent: Opened,
+) -> None:
+    replica = recent.app.session.replica
+    await recent.press("escape", "f2")
+    await recent.sees(f"¶{ALL}")
+    await recent.press("f2", mode=Mode.NAVIGATE)
+    await recent.press_until("pageup", lambda: replica.omitted < ALL - RECENT)
     await recent.press("g")
     await recent.sees("cell 0 ")
-    assert not recent.app.session.replica.omitted
+    assert not replica.omitted
+    await until(lambda: recent.screen.cells.focused_cell == recent.screen.source.ids()[0])
 
 
-async def test_page_message_and_folds_stay_when_earlier_cells_come(
-    recent: Opened, cells: list[str]
+async def test_page_message_folds_and_a_cell_in_hand_stay_when_earlier_cells_come(
+    recent: Opened, cells: list[str], here: World
 ) -> None:
+    document = (await here.context()).document
     await recent.type("half a message")
-    recent.screen.source.set_folded([cells[-1]], True)
+    recent.screen.source.set_folded([cells[-2]], True)
     await read_more(recent)
     await until(lambda: recent.message == "half a message", "the message is there")
     await recent.type("!")
     await until(lambda: recent.message == "half a message!", "it can be written on")
-    assert recent.screen.source.is_folded(cells[-1])
+    assert recent.screen.source.is_folded(cells[-2])
     await recent.press("escape", "pageup")
     before = page(recent)
     await read_more(recent)
     await until(lambda: page(recent) == before, lambda: f"{before} {page(recent)}")
     await recent.mode(Mode.NAVIGATE)
 
+    await recent.press("G", "enter", mode=Mode.EDIT)
+    await recent.type("one ")
+    await read_more(recent)
+    await until(lambda: recent.screen.mode is Mode.EDIT, "it is edited")
+    await recent.type("two ")
+    await until(lambda: document.text(cells[-1]) == f"one two cell {ALL - 1}")
+    await recent.press("escape", "m", "k", "k", "k")
+    await read_more(recent)
+    await until(lambda: recent.screen.situation.moving, "it is moved")
+    await recent.press("enter")
+    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
 
-async def test_cells_are_counted_from_the_first_which_is_gone_to_when_it_has_come(
-    recent: Opened,
+
+async def test_what_stands_over_the_document_goes_on_when_earlier_cells_come(
+    recent: Opened, cells: list[str], here: World
 ) -> None:
-    await recent.press("escape", "f2")
-    await recent.sees(f"¶{ALL}")
-    await recent.press("f2", mode=Mode.NAVIGATE)
-    await recent.press("g")
-    await recent.sees("cell 0 ")
-    await until(lambda: recent.screen.cells.focused_cell == recent.screen.source.ids()[0])
+    await recent.press("escape")
+    for keys in (("f1",), ("ctrl+p",), ("f4", "n")):
+        await recent.press(*keys)
+        await recent.type("th")
+        covers = recent.app.screen_stack[1:]
+        await read_more(recent)
+        await recent.type("eme")
+        assert covers and recent.app.screen_stack[1:] == covers
+        assert all(one.value == "theme" for one in recent.app.screen.query(Input))
+        await recent.press(*("escape" for _ in covers))
+        await until(lambda: recent.app.screen is recent.screen, "the document")
+
+    await recent.press("U")
+    await recent.sees("Take back")
+    await read_more(recent)
+    assert recent.shows("Take back")
+    await recent.press("y")
+    document = (await here.context()).document
+    await until(lambda: not document.text(cells[-1]), "taken back")
+    await recent.hint("Took back")
+
+    await recent.press("i", mode=Mode.WRITE)
+    await recent.send("my message")
+    await was_sent(here, "my message")
+    await recent.press("up", mode=Mode.NAVIGATE)
+    await recent.press("G")
+    await until(lambda: recent.screen.situation.own_message, "the message is chosen")
+    recent.screen.call_action("send_again")
+    await read_more(recent)
+    await until(lambda: recent.screen.situation.revising, "it is edited")
+    assert recent.message == "my message"
 
 
 async def test_person_who_went_on_is_not_taken_to_the_first_cell(recent: Opened) -> None:
@@ -132,57 +172,6 @@ async def test_replaced_screen_bears_a_person_in_a_cell_of_the_next_one_and_the_
         await replica.read_earlier(ALL)
         await until(lambda: not there.app.is_running, "the end of the app")
         assert removed.parent is None
-
-
-@pytest.mark.parametrize("keys", [("f1",), ("ctrl+p",), ("f4", "n")])
-async def test_page_over_the_document_stays_with_its_text_when_earlier_cells_come(
-    recent: Opened, keys: tuple[str, ...]
-) -> None:
-    await recent.press("escape", *keys)
-    await recent.type("th")
-    covers = recent.app.screen_stack[1:]
-    await read_more(recent)
-    await recent.type("eme")
-    assert covers and recent.app.screen_stack[1:] == covers
-    assert all(one.value == "theme" for one in recent.app.screen.query(Input))
-    await recent.press(*("escape" for _ in covers))
-    await until(lambda: recent.app.screen is recent.screen, "the document")
-
-
-async def test_question_is_answered_after_earlier_cells_have_come(
-    recent: Opened, cells: list[str], here: World
-) -> None:
-    await recent.press("escape", "U")
-    await recent.sees("Take back")
-    await read_more(recent)
-    assert recent.shows("Take back")
-    await recent.press("y")
-    document = (await here.context()).document
-    await until(lambda: not document.text(cells[-1]), "taken back")
-    await recent.hint("Took back")
-
-
-async def test_cell_that_is_edited_stays_so_when_earlier_cells_come(
-    recent: Opened, cells: list[str], here: World
-) -> None:
-    await recent.edit()
-    await recent.type("one ")
-    await read_more(recent)
-    await until(lambda: recent.screen.mode is Mode.EDIT, "it is edited")
-    await recent.type("two ")
-    document = (await here.context()).document
-    await until(lambda: document.text(cells[-1]) == f"one two cell {ALL - 1}")
-
-
-async def test_cell_is_moved_on_when_earlier_cells_have_come(
-    recent: Opened, here: World, cells: list[str]
-) -> None:
-    await recent.press("up", "m", "k", "k", "k")
-    await read_more(recent)
-    await until(lambda: recent.screen.situation.moving, "it is moved")
-    await recent.press("enter")
-    document = (await here.context()).document
-    await until(lambda: document.order.index(cells[-1]) == ALL - 4)
 
 
 async def test_file_in_front_is_edited_on_when_earlier_cells_of_the_conversation_come(
@@ -224,11 +213,18 @@ async def test_find_searches_the_cells_that_come_for_it_and_goes_back_to_the_mes
     await until(lambda: recent.message == "half a word")
 
 
-async def test_context_that_was_left_at_an_earlier_cell_opens_there(
+async def test_cell_cut_out_before_the_last_is_brought_back_and_a_context_opens_where_it_was_left(
     here: World, cells: list[str]
 ) -> None:
+    await here.call("block.exclude", block_id=cells[3], excluded=True, cut_out=True)
     async with opened(here) as before:
-        await before.press("escape")
+        await before.sees(f"cell {ALL - 1}")
+        await before.press("up")
+        await before.palette("Bring back a cell")
+        await before.sees("¶4 · bela")
+        await before.press("enter")
+        document = (await here.context()).document
+        await until(lambda: not document.header(cells[3]).excluded)
         await before.press("g")
         await before.sees("cell 0 ")
         before.screen.cells.focus_cell(cells[12])
@@ -339,19 +335,6 @@ async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
         await recent.mode(Mode.WRITE)
 
 
-async def test_message_is_edited_on_when_earlier_cells_have_come(
-    recent: Opened, here: World
-) -> None:
-    await recent.send("my message")
-    await was_sent(here, "my message")
-    await recent.press("up")
-    await until(lambda: recent.screen.situation.own_message, "the message is chosen")
-    recent.screen.call_action("send_again")
-    await read_more(recent)
-    await until(lambda: recent.screen.situation.revising, "it is edited")
-    assert recent.message == "my message"
-
-
 async def test_person_among_earlier_cells_is_followed_and_points_at_a_line(
     cells: list[str], here: World
 ) -> None:
@@ -376,30 +359,16 @@ async def test_person_among_earlier_cells_is_followed_and_points_at_a_line(
             await there.sees("cell 0 ")
 
 
-async def test_cell_that_was_cut_out_is_brought_back_from_before_the_last_ones(
-    here: World, cells: list[str]
-) -> None:
-    await here.call("block.exclude", block_id=cells[3], excluded=True, cut_out=True)
-    async with opened(here) as there:
-        await there.sees(f"cell {ALL - 1}")
-        await there.press("up")
-        await there.palette("Bring back a cell")
-        await there.sees("¶4 · bela")
-        await there.press("enter")
-        document = (await here.context()).document
-        await until(lambda: not document.header(cells[3]).excluded)
-
-
 async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_have_come(
     tmp_path: Path,
 ) -> None:
     async with world(tmp_path, asks=True) as here:
-        for number in range(ALL):
+        for number in range(RECENT):
             await here.cell(f"cell {number}")
-        async with opened(here) as there:
-            await there.send("Touch it.")
-            here.aria.run("touch ran")
-            await there.sees("aria asks")
+        await here.call("block.create", role="user", kind="text", content="Go", status="done")
+        here.aria.run("touch ran")
+        document = (await here.context()).document
+        await until(lambda: len(document.block_ids()) > RECENT + 1, "the call")
         for number in range(RECENT):
             await here.cell(f"more {number}")
         async with opened(here) as there:

@@ -7,7 +7,6 @@ from antiphon.screens import following
 from antiphon.screens.blame_view import REFRESH_SECONDS
 from antiphon.screens.model_turns import RunningBlocks
 from antiphon.widgets.status import DraftPreview, HintBar, LiveStrip
-from antiphon_kernel.types.enums import Activity
 from tests.app.opened import Opened, World
 from tests.waiting import until
 
@@ -17,29 +16,40 @@ async def ask(here: World, there: Opened) -> None:
     await until(lambda: here.aria.prompts, "the turn")
 
 
-async def test_undo_takes_back_only_what_is_mine_and_theirs_stops_the_turn_first(
+async def test_undo_takes_back_only_what_is_mine_and_theirs_after_a_question_and_stops_the_turn(
     here: World, there: Opened
 ) -> None:
     await ask(here, there)
-    here.aria.write("One line.\n")
-    await there.sees("One line.")
+    here.aria.write("".join(f"line {number}\n" for number in range(7)))
+    await there.sees("line 6")
     await there.edit()
     await there.type("typed ")
-    here.aria.write("Another line.\n")
-    await there.sees("Another line.")
+    here.aria.write("line 7\n")
+    await there.sees("line 7")
     await there.press("escape", mode=Mode.NAVIGATE)
     await there.press("u")
     await until(lambda: not there.shows("typed"), "mine has gone")
-    assert there.shows("One line.") and there.shows("Another line.")
+    assert there.shows("line 0") and there.shows("line 7")
 
     await there.press("U")
-    await there.sees("Stop aria, then take back 2 lines by aria, ")
+    await there.sees("Stop aria, then take back 8 lines by aria, ")
+    assert there.shows(" ago?") or there.shows("just now?")
+    await there.press("n", "U")
+    await there.sees("Stop aria, then take back 8 lines by aria, ")
+    assert there.shows("line 7")
     await there.press("y")
-    await there.sees("Took back 2 lines of aria in ¶2 · Ctrl+Y brings them back")
+    await there.sees("Took back 8 lines of aria in ¶2 · Ctrl+Y brings them back")
     assert not here.turns.busy
-    assert not there.shows("One line.")
+    assert not there.shows("line 7")
     await there.press("U")
     await there.sees("There is nothing of aria to undo in this cell.")
+    await there.press("ctrl+y")
+    await there.sees("line 7")
+    await there.sees("8 lines of aria came back.")
+    await there.press("ctrl+y")
+    await there.hint("Brought back 1 word")
+    await there.press("ctrl+y")
+    await there.hint("nothing to redo in this cell.")
 
 
 async def test_activity_of_a_person_is_typing_only_shortly_after_a_letter(
@@ -104,9 +114,9 @@ async def test_ctrl_c_stops_a_turn_in_each_of_its_steps_or_copies_a_selection(
 async def test_count_of_new_lines_stands_on_the_rule_and_moves_nothing(
     here: World, there: Opened
 ) -> None:
-    for number in range(40):
+    for number in range(20):
         await here.cell(f"cell {number}")
-    await there.sees("cell 39")
+    await there.sees("cell 19")
     await until(lambda: there.screen.query_one(LiveStrip).live is None, "nobody writes")
     await there.pilot.pause()
     area = there.screen.area
@@ -159,32 +169,9 @@ async def test_blame_shows_who_wrote_what_beside_a_structured_block_until_it_end
     await until(lambda: page(there) == before, "as before")
 
 
-async def test_undo_theirs_asks_with_amount_and_author_and_can_be_redone(
+async def test_undo_and_redo_say_how_much_changed_and_the_cursor_is_in_the_cell_at_once(
     here: World, there: Opened
 ) -> None:
-    await ask(here, there)
-    here.aria.write("".join(f"line {number}\n" for number in range(8)))
-    here.aria.end()
-    await there.sees("line 7")
-    presence = there.app.session.presence
-    await until(lambda: not any(one.activity == Activity.STREAMING for one in presence().values()))
-    await there.press("up", "U")
-    await there.sees("Take back 8 lines by aria, ")
-    assert there.shows(" ago?") or there.shows("just now?")
-    await there.press("n", "U")
-    await there.sees("Take back 8 lines by aria, ")
-    assert there.shows("line 7")
-    await there.press("y")
-    await until(lambda: not there.shows("line 7"), "it is taken back")
-    await there.sees("Took back 8 lines of aria in ¶2 · Ctrl+Y brings them back")
-    await there.press("ctrl+y")
-    await there.sees("line 7")
-    await there.sees("8 lines of aria came back.")
-    await there.press("ctrl+y")
-    await there.sees("You have nothing to redo in this cell.")
-
-
-async def test_undo_and_redo_say_how_much_changed(here: World, there: Opened) -> None:
     cell = await here.cell("some text")
     await here.call("block.splice", block_id=cell, offset=0, insert="a few words ")
     await there.sees("a few words some text")
@@ -201,6 +188,18 @@ async def test_undo_and_redo_say_how_much_changed(here: World, there: Opened) ->
     await there.sees("a few words text")
     await there.press("u")
     await there.sees("Brought back 1 word in ¶1 · Ctrl+Y removes it again")
+    # The terminal's cursor is in the cell as soon as it is edited.
+    await there.press("enter", mode=Mode.EDIT)
+
+    def place() -> tuple[int, int] | None:
+        rows = enumerate(there.lines)
+        return next(((row.index("a few"), y) for y, row in rows if "a few" in row), None)
+
+    await there.press("ctrl+home")
+    await until(lambda: there.app.cursor_position == place(), "the cursor is in the cell")
+    await there.press("escape", "escape", mode=Mode.WRITE)
+    last = len(there.lines) - 2
+    await until(lambda: there.app.cursor_position.y == last, "the cursor is in the composer")
 
 
 async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
@@ -220,20 +219,3 @@ async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
     await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
     await until(lambda: there.screen.source.edit_denied_reason(draft) is None, "it is sent")
     assert there.screen.area.edit(draft)
-
-
-async def test_the_terminal_cursor_is_in_the_cell_as_soon_as_it_is_edited(
-    here: World, there: Opened
-) -> None:
-    await here.cell("first")
-    await there.cell("second")
-    await there.press("up", "enter", mode=Mode.EDIT)
-
-    def place() -> tuple[int, int] | None:
-        rows = enumerate(there.lines)
-        return next(((row.index("second"), y) for y, row in rows if "second" in row), None)
-
-    await until(lambda: there.app.cursor_position == place(), "the cursor is in the cell")
-    await there.press("escape", "escape", mode=Mode.WRITE)
-    last = len(there.lines) - 2
-    await until(lambda: there.app.cursor_position.y == last, "the cursor is in the composer")

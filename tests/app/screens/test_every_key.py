@@ -23,7 +23,6 @@ from antiphon.screens import (
     picker,
     reading,
 )
-from antiphon.textual_patches.screens import terminal_rows
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.text.patch import unified_diff
 from tests.app.opened import Opened, World, opened
@@ -133,7 +132,7 @@ async def test_key_or_paste_that_means_nothing_among_the_cells_says_so(there: Op
     assert not await noticed(there, "f9", seconds=0.5)
 
 
-LONG: Final = "\n".join(f"line {number}" for number in range(90))
+LONG: Final = "\n".join(f"line {number}" for number in range(30))
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ PREVIEW: Final = {
 COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     modals.TextModal: Cover(lambda there: there.screen.call_action("help"), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
-    modals.KeyModal: Cover(pushing(lambda there: modals.KeyModal("word " * 900)), SCROLLED),
+    modals.KeyModal: Cover(pushing(lambda there: modals.KeyModal("word " * 200)), SCROLLED),
     modals.LineModal: Cover(
         pushing(lambda there: modals.LineModal("Name", named, enter="take it", longest=9))
     ),
@@ -261,13 +260,13 @@ async def covered(here: World) -> AsyncIterator[Opened]:
     """The app in NAVIGATE, at a cell of many versions, with past hints and another context."""
     await here.call("context.create", label="other")
     for number in range(9):
-        await here.cell(f"Cell {number}\n" + LONG)
+        await here.cell(f"Cell {number}\n\nand more")
     cell = await here.cell(f"with versions\n{LONG}")
-    for number in range(14):
+    for number in range(9):
         await here.call("block.splice", block_id=cell, offset=0, insert=f"{number} ")
     async with opened(here, size=(40, 10)) as one:  # in which every page is too long
-        await one.sees("line 89")
-        for number in range(40):
+        await one.sees("line 29")
+        for number in range(9):
             one.screen.hint(f"hint {number}")
         await one.press("up")
         yield one
@@ -300,7 +299,7 @@ async def show_again(
         if "g" in own_keys(page.focused):
             there.burst("g")
         await screen_updated()
-        if terminal_rows(there.app) == rows:
+        if there.rows == rows:
             return
     await show(there, modal)
 
@@ -313,7 +312,7 @@ async def silent_keys_of_page(there: Opened, modal: type[ModalScreen[Any]], met:
     """Press a key of each action of a page that is not `met`; return those that changed nothing."""
     cover = COVERS[modal]
     await show(there, modal)
-    page, rows = there.app.screen, terminal_rows(there.app)
+    page, rows = there.app.screen, there.rows
     keys, bound = own_keys(page) | own_keys(page.focused), page.active_bindings
     silent = list[str]()
     for key in [*sorted(keys - set(cover.last)), *MEANINGLESS, *cover.last]:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from antiphon.widgets.status import FindBar
-from antiphon_kernel.providers import TextDelta
 from tests.app.opened import Opened, World
 from tests.waiting import until
 
@@ -12,9 +11,12 @@ async def count(there: Opened, words: str) -> None:
     await until(lambda: bar.count.words == words, lambda: f"{words!r}, not {bar.count.words!r}")
 
 
-async def test_find_goes_to_hits_and_escape_goes_back(here: World, there: Opened) -> None:
+async def test_find_goes_to_hits_and_into_folds_and_escape_goes_back(
+    here: World, there: Opened
+) -> None:
     needle = await here.cell("a needle")
-    for number in range(20):
+    thinking = await here.cell("much\n\nhay", kind="thinking")
+    for number in range(6):
         await here.cell(f"cell {number}\n\nwith three lines")
     last = await there.cell("last")
     await there.press("up", "slash", mode=Mode.FIND)
@@ -22,10 +24,26 @@ async def test_find_goes_to_hits_and_escape_goes_back(here: World, there: Opened
     await count(there, "1 of 1")
     assert there.screen.cells.focused_cell == needle
     await there.sees("a needle")
+    await here.cell("another needle")
+    await count(there, "1 of 2")
     await there.press("escape", mode=Mode.NAVIGATE)
     assert there.screen.cells.focused_cell == last
     await there.sees("last")
     assert not there.shows("a needle")
+
+    await there.press("slash", "ctrl+u")
+    await there.type("hays")
+    await count(there, "not found")
+    await there.press("down")
+    assert there.screen.hint_shown == "There is no hit to go to."
+    await there.press("backspace")
+    await count(there, "1 of 1")
+    await there.press("down")
+    assert there.screen.hint_shown == "This is the only hit."
+    assert not there.screen.source.is_folded(thinking)
+    await there.sees("much")
+    await there.press("escape")
+    assert there.screen.source.is_folded(thinking)
 
 
 async def test_find_from_the_composer_goes_back_into_it_and_n_goes_round_and_counts(
@@ -63,40 +81,6 @@ async def test_find_from_the_composer_goes_back_into_it_and_n_goes_round_and_cou
     await there.press("escape", mode=Mode.NAVIGATE)
     assert not there.screen.query_one(FindBar).has_class("-open")
     assert cells.focused_cell == second
-
-
-async def test_find_opens_a_folded_cell_and_folds_it_on_the_way_back(
-    here: World, there: Opened
-) -> None:
-    await here.cell("hay")
-    thinking = await here.cell("much\n\nneedle", kind="thinking")
-    await there.sees("thinking")
-    await there.press("up", "slash")
-    await there.type("needles")
-    await count(there, "not found")
-    await there.press("down")
-    assert there.screen.hint_shown == "There is no hit to go to."
-    await there.press("backspace")
-    await count(there, "1 of 1")
-    await there.press("down")
-    assert there.screen.hint_shown == "This is the only hit."
-    assert not there.screen.source.is_folded(thinking)
-    await there.sees("much")
-    await there.press("escape")
-    assert there.screen.source.is_folded(thinking)
-
-
-async def test_find_counts_text_that_arrives(here: World, there: Opened) -> None:
-    await there.send("hello")
-    here.aria.say(TextDelta("a needle "))
-    await there.sees("a needle")
-    await there.press("ctrl+f")
-    await there.type("needle")
-    await count(there, "1 of 1")
-    here.aria.say(TextDelta("and another nee"))
-    here.aria.say(TextDelta("dle "))
-    await count(there, "1 of 2")
-    here.aria.end()
 
 
 async def test_find_in_edit_stays_in_the_cell_and_selects_the_hit(

@@ -174,7 +174,13 @@ async def press_key_of(there: Opened, shown: Panel, key: str) -> None:
         await until(lambda: there.app.screen is shown, "the panel")
 
 
-async def test_editor_attaches_no_file_of_the_machine(here: World, tmp_path: Path) -> None:
+async def test_editor_attaches_no_file_of_the_machine_and_runs_no_program(
+    here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made"
+    for name in ("EDITOR", "VISUAL"):
+        monkeypatch.setitem(os.environ, name, f"touch {made}")
+    await here.cell("some text")
     async with guest(here, "editor", tmp_path / "guest") as there:
         for path in ("../../etc/passwd", "ssh.key"):
             await there.type(f"see @{path}")
@@ -184,16 +190,6 @@ async def test_editor_attaches_no_file_of_the_machine(here: World, tmp_path: Pat
             assert not [one for one in await here.texts(status="done") if path in one]
             there.screen.hint("-")
             await there.press("ctrl+u")
-
-
-async def test_editor_runs_no_program(
-    here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = tmp_path / "made"
-    for name in ("EDITOR", "VISUAL"):
-        monkeypatch.setitem(os.environ, name, f"touch {made}")
-    await here.cell("some text")
-    async with guest(here, "editor", tmp_path / "guest") as there:
         await there.send(f"!touch {made}")
         await until(lambda: "Not run" in hint(there), "told")
         await there.press("escape", mode=Mode.NAVIGATE)

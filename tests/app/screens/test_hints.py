@@ -93,6 +93,9 @@ async def test_blame_has_a_legend_that_hints_leave_and_what_a_tool_gave_no_editi
     await until(lambda: not there.shows("Enter edit"), "no editing of the result")
     await there.press("k")
     await there.sees("Enter edit")
+    await there.press("enter", mode=Mode.WRITE)
+    assert there.message == "!echo given"
+    assert there.screen.hint_shown
 
 
 async def test_page_key_at_the_end_and_thinking_folded_out_of_sight_are_told(

@@ -61,16 +61,6 @@ async def test_history_of_a_cell_plays_its_versions_and_restores_one_by_an_edit(
     await until(lambda: text_of(there, block) == "rye bread", "the restoring is taken back")
 
 
-async def test_history_counts_cells_that_are_cut_out_and_says_of_what_kind_one_is(
-    here: World, there: Opened
-) -> None:
-    first = await say(here, "away")
-    await here.cell("ls bread", kind="tool_call")
-    await here.call("block.exclude", block_id=first, excluded=True, cut_out=True)
-    await open_history(there, "ls bread")
-    await there.sees("bela ¶2 tool call")
-
-
 async def test_page_is_shown_as_it_was_and_forked_there(here: World, there: Opened) -> None:
     await edited(here)
     await there.press(*"draft")  # whose keystrokes are no versions of the page
@@ -94,10 +84,17 @@ def text_of(there: Opened, block: str) -> str:
     return there.screen.source.document.text(block)
 
 
-async def test_history_wraps_at_the_width_of_the_page(here: World) -> None:
+async def test_history_wraps_at_the_width_of_the_page_and_names_a_cell_by_number_and_kind(
+    here: World,
+) -> None:
+    first = await say(here, "away")
+    await here.cell("ls bread", kind="tool_call")
+    await here.call("block.exclude", block_id=first, excluded=True, cut_out=True)
     await say(here, "many words " * 60)
     async with opened(here, size=(200, 60)) as there:
         await open_history(there, "many words")
         await there.sees("1 of 1")
         await until(lambda: sum("many words" in line for line in there.lines) > 1, "wrapped")
         assert max(len(line) for line in there.lines if "many words" in line) <= WIDE_WIDTH + 1
+        await there.press("escape", "k", "h")
+        await there.sees("bela ¶2 tool call")

@@ -93,7 +93,9 @@ async def test_strip_key_or_click_goes_to_the_writer(here: World, away: Opened) 
         await away.press(*back)
 
 
-async def test_strip_while_editing_leaves_the_cursor_in_its_row(here: World, away: Opened) -> None:
+async def test_strip_while_editing_leaves_the_cursor_in_its_row_and_shows_the_last_of_several(
+    here: World, away: Opened
+) -> None:
     await away.press("enter", mode=Mode.EDIT)
     editor = away.screen.area.editor
     assert editor is not None
@@ -102,15 +104,9 @@ async def test_strip_while_editing_leaves_the_cursor_in_its_row(here: World, awa
     here.aria.write("far below")
     await away.sees("far below▌")
     assert editor.cursor_screen_offset.y == row
-
-
-async def test_strip_several_writers_shows_the_last_to_begin_and_a_count(
-    here: World, away: Opened
-) -> None:
     async with opened(here, as_name="bela") as guest:
         await guest.press("up", "G")
         await guest.edit()
         await guest.type("zebra")
-        here.aria.write("far below")
         await until(lambda: strip_of(away) and strip_of(away)[0].startswith(" bela"), "bela's text")
         await until(lambda: strip_of(away)[-1].endswith("+1"), "the count of the others")

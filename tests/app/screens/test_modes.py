@@ -12,35 +12,27 @@ from tests.waiting import until
 async def test_app_starts_in_write_up_leads_to_the_cells_and_esc_back_a_level_at_a_time(
     here: World, there: Opened
 ) -> None:
-    await here.cell("first")
+    first = await here.cell("first")
     last = await there.cell("last")
     await there.mode(Mode.WRITE)
     assert there.lines[-1].strip().startswith("WRITE")
     await there.sees("Message, or !command · Esc to the cells")
     await there.press("up", mode=Mode.NAVIGATE)
-    assert there.screen.area.cells.focused_cell == last
+    cells = there.screen.area.cells
+    assert cells.focused_cell == last
     assert there.lines[-1].strip().startswith("NAVIGATE")
     await there.sees("› i to write")
+    for key, cell in (("k", first), ("j", last), ("g", first), ("end", last)):
+        await there.press(key)
+        assert cells.focused_cell == cell
     await there.press("enter", mode=Mode.EDIT)
     await until(lambda: there.lines[-2].strip() == "› Esc leaves the cell", "the way out")
     await there.press("shift+right", "escape")
     await there.mode(Mode.EDIT)
     await there.press("escape", mode=Mode.NAVIGATE)
     await there.press("escape", mode=Mode.WRITE)
-    await there.type("one")
-    await there.press("shift+left", "escape")
-    assert there.screen.mode is Mode.WRITE
-    await there.press("escape", mode=Mode.NAVIGATE)
-    assert there.screen.cells.focused_cell == last
-    await there.press("i", "!")
-    assert there.message == "on!e"
 
-
-async def test_esc_ends_a_selection_in_a_draft_and_up_on_its_first_row_leads_to_the_cells(
-    there: Opened,
-) -> None:
-    await there.cell("something")
-    await there.type("one\ntwo")
+    await there.type("jkg\ntwo")
     for selecting in (("shift+left",), ("up", "end", "shift+right")):
         await there.press(*selecting)
         assert len(there.screen.composer.editor.selected_text) == 1
@@ -51,26 +43,9 @@ async def test_esc_ends_a_selection_in_a_draft_and_up_on_its_first_row_leads_to_
     assert there.screen.mode is Mode.WRITE
     await there.press("up", mode=Mode.NAVIGATE)
     await there.press("i", "!")
-    assert there.message == "one!\ntwo"
-
-
-async def test_letters_are_commands_in_navigate_and_text_elsewhere(here: World) -> None:
-    first = await here.cell("first")
-    last = await here.cell("last")
-    async with opened(here) as there:
-        await there.sees("last")
-        await there.type("jkgi")
-        assert there.message == "jkgi"
-        await there.press("ctrl+u", "up", mode=Mode.NAVIGATE)
-        cells = there.screen.area.cells
-        await there.press("k")
-        assert cells.focused_cell == first
-        await there.press("j")
-        assert cells.focused_cell == last
-        for key, cell in (("g", first), ("end", last), ("home", first)):
-            await there.press(key)
-            assert cells.focused_cell == cell
-        await there.press("i", mode=Mode.WRITE)
+    assert there.message == "jkg!\ntwo"
+    await there.press("escape", mode=Mode.NAVIGATE)
+    assert cells.focused_cell == last
 
 
 async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: World) -> None:
@@ -134,14 +109,6 @@ async def test_esc_in_the_sidebar_leads_back_also_after_a_click_into_it(here: Wo
         await there.pilot.click("Sidebar", offset=(2, 20))
         await there.mode(Mode.CONTEXTS)
         await there.press("escape", mode=Mode.WRITE)
-
-
-async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: Opened) -> None:
-    await there.send("!echo hello")
-    await there.sees("$ echo hello")
-    await there.press("up", "g", "enter", mode=Mode.WRITE)
-    assert there.message == "!echo hello"
-    assert there.screen.hint_shown
 
 
 async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(

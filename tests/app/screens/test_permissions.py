@@ -104,25 +104,7 @@ def test_words_below_a_call_name_the_keys_of_the_actions() -> None:
         assert f"{keys[name]} {word}" in words
 
 
-async def test_up_from_the_composer_goes_to_the_call_that_waits(
-    here: World, there: Opened, clock: ManualClock
-) -> None:
-    await there.send("Touch it.")
-    here.aria.run("touch ran")
-    await there.sees(ASKED_BESIDE_MESSAGE)
-    await there.sees("↑ decide")
-    await there.send("!true")
-    await there.sees("$ true")
-    await there.press("up")
-    await until(lambda: there.screen.situation.asks, "the call is chosen")
-    await decide(there, clock, "o")
-    await until(lambda: has_run(here), "it has run")
-    await go_on(here)
-    await there.press("i")
-    await there.sees("↑ navigate")
-
-
-async def test_decision_leads_to_the_next_call_that_waits_and_always_is_a_rule(
+async def test_up_goes_to_the_call_that_waits_a_decision_to_the_next_and_always_is_a_rule(
     here: World, there: Opened, clock: ManualClock
 ) -> None:
     await there.send("Touch both.")
@@ -130,7 +112,10 @@ async def test_decision_leads_to_the_next_call_that_waits_and_always_is_a_rule(
         here.aria.say(ToolCallEvent(f"call-{name}", "shell", {"command": f"touch {name}"}))
     here.aria.say(End("tool_use"))
     await there.sees(ASKED_BESIDE_MESSAGE)
-    await there.press("escape")
+    await there.sees("↑ decide")
+    await there.send("!true")
+    await there.sees("$ true")
+    await there.press("up")
     await until(lambda: there.screen.situation.asks, "a call is chosen")
     await decide(there, clock, "o")
     await until(lambda: has_run(here), "it has run")
@@ -140,6 +125,8 @@ async def test_decision_leads_to_the_next_call_that_waits_and_always_is_a_rule(
     await until((here.folder / "also").exists, "it has run")
     await until(lambda: here.kernel.tool_permissions.rules, "there is a rule")
     await go_on(here)
+    await there.press("i")
+    await there.sees("↑ navigate")
 
 
 async def test_no_asks_why_and_the_model_is_told_unless_it_is_escaped(
