@@ -19,13 +19,9 @@ from tests.kernel.kernel.calls import Caller, Make
 LONG = "x" * 5_000
 LONG_THINGS = (
     LONG,
-    f"{LONG}.amy.1",
     f"default.{LONG}.1",
-    f"default.amy.{LONG}",
-    "a" * 5_000,
     f"(ü{LONG}",
     10**4_000,
-    -(10**4_000),
     [LONG] * 100,
     {LONG: LONG},
 )
@@ -39,7 +35,7 @@ def said(error: AntiphonError) -> str:
     text = json.dumps(error.as_json(), ensure_ascii=False)
     assert len(error.message) < 4_000
     assert len(text) < 20_000, text[:2_000]
-    for character in "xaü":
+    for character in "xü":
         assert character * RUN not in text, text[:2_000]
     return text
 
