@@ -53,9 +53,7 @@ async def test_texts_of_every_kind_arrive_as_they_are(
     assert (await run_checks(data)).clean
 
 
-async def test_a_thousand_blocks_drift_and_not_one_more(
-    call: Caller, notes: Context
-) -> None:
+async def test_a_thousand_blocks_drift_and_not_one_more(call: Caller, notes: Context) -> None:
     blocks = await Filled(call.kernel, await call.context()).add_blocks(1_001, "x")
     with pytest.raises(AntiphonError) as caught:
         await call("drift.push", to="notes", blocks=blocks)

@@ -35,7 +35,9 @@ async def costs(
     folder.mkdir()
     async with filled(folder) as kernel:
         block = await fill(kernel, size)
-        return {name: min(await cpu_microseconds(act, calls=10)) for name, act in acts(kernel, block)}
+        return {
+            name: min(await cpu_microseconds(act, calls=10)) for name, act in acts(kernel, block)
+        }
 
 
 @pytest.mark.parametrize("fill", [many_blocks, long_history])

@@ -22,7 +22,7 @@ LONG_THINGS = (
     f"default.{LONG}.1",
     f"(ü{LONG}",
     10**4_000,
-    [LONG] * 100,
+    [LONG] * 20,
     {LONG: LONG},
 )
 CONTENTS = ("expected", "hunks")

@@ -161,7 +161,7 @@ async def test_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
         await kernel.call(amy, "block.create", last)
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 513, 2_000])
+@pytest.mark.parametrize("length", [1, 3, 513])
 async def test_parents_in_a_circle_or_too_many_are_not_imported(
     kernel: Kernel, amy: Actor, length: int
 ) -> None:
