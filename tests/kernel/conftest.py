@@ -111,6 +111,7 @@ REGISTRY = Registry((*KERNEL_TOOLS, context_request))
 @pytest.fixture(scope="session")
 def founded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of a kernel of amy's that has just been founded: copying one is faster."""
+    data = tmp_path_factory.mktemp("founded") / "data"
 
     async def found() -> None:
         kernel = await Kernel.open(
@@ -118,7 +119,6 @@ def founded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         await kernel.close()
 
-    data = tmp_path_factory.mktemp("founded") / "data"
     asyncio.run(found())
     return data
 
