@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import gc
 import shutil
@@ -24,6 +23,7 @@ from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
+from tests.kernel.founding import copy_founded
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, open_writer
 from tests.kernel.served import ServedKernel, served_kernel
 
@@ -108,31 +108,16 @@ def kernel_store(request: pytest.FixtureRequest) -> str | None:
 REGISTRY = Registry((*KERNEL_TOOLS, context_request))
 
 
-@pytest.fixture(scope="session")
-def founded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a kernel of amy's that has just been founded: copying one is faster."""
-    data = tmp_path_factory.mktemp("founded") / "data"
-
-    async def found() -> None:
-        kernel = await Kernel.open(
-            data, data.parent, registry=REGISTRY, owner="amy", clock=ManualClock()
-        )
-        await kernel.close()
-
-    asyncio.run(found())
-    return data
-
-
 @pytest.fixture
 async def open_kernel(
-    data: Path, clock: ManualClock, kernel_store: str | None, founded: Path
+    data: Path, clock: ManualClock, kernel_store: str | None
 ) -> AsyncIterator[OpenKernel]:
     """Opens the kernel of the test's data folder; closes what is left open."""
     opened: list[Kernel] = []
 
     async def open_one(limits: Limits = DEFAULT_LIMITS) -> Kernel:
-        if kernel_store is None and not data.exists():
-            shutil.copytree(founded, data)
+        if kernel_store is None:
+            copy_founded(data)
         kernel = await Kernel.open(
             data,
             data.parent,
