@@ -118,7 +118,7 @@ DAMAGES: list[tuple[Callable[[list[str]], list[str]], str]] = [
     (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
     (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
 ]
-"""What is done to the lines of an export, and what is said of it."""
+"""Changes of the lines of an export, and words of the refusal."""
 
 
 async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
