@@ -23,6 +23,7 @@ from antiphon_kernel.turns.request import context_request
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
+from tests.kernel.founding import copy_founded
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, open_writer
 from tests.kernel.served import ServedKernel, served_kernel
 
@@ -104,6 +105,9 @@ def kernel_store(request: pytest.FixtureRequest) -> str | None:
     return str(request.getfixturevalue("store"))
 
 
+REGISTRY = Registry((*KERNEL_TOOLS, context_request))
+
+
 @pytest.fixture
 async def open_kernel(
     data: Path, clock: ManualClock, kernel_store: str | None
@@ -112,10 +116,12 @@ async def open_kernel(
     opened: list[Kernel] = []
 
     async def open_one(limits: Limits = DEFAULT_LIMITS) -> Kernel:
+        if kernel_store is None:
+            copy_founded(data)
         kernel = await Kernel.open(
             data,
             data.parent,
-            registry=Registry((*KERNEL_TOOLS, context_request)),
+            registry=REGISTRY,
             owner="amy",
             clock=clock,
             limits=limits,

@@ -34,6 +34,7 @@ from antiphon_kernel.yjs.frames import (
     encode_frame,
 )
 from tests.addresses import address_of
+from tests.kernel.founding import copy_founded
 from tests.waiting import PATIENCE, until
 
 F = TypeVar("F")
@@ -118,6 +119,8 @@ class ServedKernel:
         self.kernel: Kernel
         self.doors: Server
         self.me: Actor
+        if store is None:
+            copy_founded(folder / "data")
 
     async def start(self) -> None:
         self.kernel = await Kernel.open(

@@ -284,23 +284,20 @@ async def writer(kernel: Kernel, kind: PrincipalKind) -> Actor:
     return kernel.open_session(await kernel.principal(f"a-{kind}", kind), "test")
 
 
-@pytest.mark.parametrize(("who", "kind"), itertools.product(PrincipalKind, BlockKind))
-async def test_create_takes_the_role_that_follows_and_no_other(
-    kernel: Kernel, make: Make, who: PrincipalKind, kind: BlockKind
-) -> None:
-    actor = await writer(kernel, who)
-    follows = Role.TOOL if kind is BlockKind.TOOL_RESULT else ROLES[who]
-    metadata = {"more": True} if kind is BlockKind.TOOL_RESULT else {}
-    request = {"kind": kind, "parent_id": await make(kind="tool_call"), "metadata": metadata}
-    for asked in Role:
-        if asked is not follows:
+async def test_create_takes_the_role_that_follows_and_no_other(kernel: Kernel, make: Make) -> None:
+    for who, kind in itertools.product(PrincipalKind, BlockKind):
+        actor = await writer(kernel, who)
+        follows = Role.TOOL if kind is BlockKind.TOOL_RESULT else ROLES[who]
+        metadata = {"more": True} if kind is BlockKind.TOOL_RESULT else {}
+        request = {"kind": kind, "parent_id": await make(kind="tool_call"), "metadata": metadata}
+        for asked in set(Role) - {follows}:
             error = await refused(kernel, actor, "block.create", {**request, "role": asked})
             assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "role")
             assert error.details["allowed"] == [follows] and f"is {follows}" in error.message
-    for right in ({}, {"role": follows}):
-        made = await kernel.call(actor, "block.create", {**request, **right})
-        header = (await kernel.context()).document.header(made["block_id"])
-        assert (header.role, header.author) == (follows, actor.principal.id)
+        for right in ({}, {"role": follows}):
+            made = await kernel.call(actor, "block.create", {**request, **right})
+            header = (await kernel.context()).document.header(made["block_id"])
+            assert (header.role, header.author) == (follows, actor.principal.id), (who, kind)
 
 
 @pytest.mark.parametrize(("kind", "role"), [("model", "model"), ("source", "system")])

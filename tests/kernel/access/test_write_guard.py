@@ -6,6 +6,7 @@ The tools here check nothing themselves after the beginning of a call, as if the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -70,9 +71,7 @@ def _writes(tool: str, params: dict[str, Any]) -> bool:
     return "difference" in params if tool == "drift.commit" else not params.get("dry_run")
 
 
-@pytest.mark.parametrize(
-    ("tool", "lose"), [(tool, lose) for tool in WRITING for lose in (dismissed, demoted)]
-)
+@pytest.mark.parametrize(("tool", "lose"), zip(WRITING, cycle([dismissed, demoted])))
 async def test_writing_tool_that_forgets_to_check_is_stopped_at_the_write(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, tool: str, lose: Lose
 ) -> None:

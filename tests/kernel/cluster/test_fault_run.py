@@ -306,9 +306,9 @@ async def fault_run(
         yield run
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_postgres() -> Iterator[PostgresServer]:
-    """A server that only this test uses, and stops."""
+    """A server that only these tests use, and stop."""
     programs = binaries()
     if programs is None:
         pytest.skip("Postgres is not installed (Debian: apt install postgresql)")

@@ -154,8 +154,9 @@ async def test_viewer_writes_nothing_into_a_forwarded_context(pair: Pair) -> Non
     assert (await pair.owner.context()).document.text(block) == "hello"
 
 
-@pytest.mark.parametrize("at", ["owner", "other"])
-@pytest.mark.parametrize(("how", "code"), [("kernel.kick", KICKED), ("kernel.revoke", REVOKED)])
+@pytest.mark.parametrize(
+    ("at", "how", "code"), [("owner", "kernel.kick", KICKED), ("other", "kernel.revoke", REVOKED)]
+)
 async def test_dismissal_at_any_kernel_ends_what_is_forwarded(
     pair: Pair, at: str, how: str, code: int
 ) -> None:

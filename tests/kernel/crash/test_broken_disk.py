@@ -211,6 +211,8 @@ WAYS = [
     for make, steps in ((import_into, IMPORT_STEPS), (fork_into, FORK_STEPS))
     for moment in moments(steps)
 ]
+DEATHS = [WAYS[0], *WAYS[3::3]]
+"""Some of them: that a statement that did not end is undone is up to SQLite."""
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +286,7 @@ def make_and_die(data: Path, text: str, make: Make, step: str, after: bool) -> N
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("make", "step", "after"), WAYS)
+@pytest.mark.parametrize(("make", "step", "after"), DEATHS)
 async def test_new_context_of_a_kernel_that_is_killed_at_a_step_is_whole_or_absent(
     exported: str, tmp_path: Path, make: Make, step: str, after: bool
 ) -> None:

@@ -138,7 +138,7 @@ def run_and_die(data: Path, tool: str, params: dict[str, Any], step: str, after:
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [(name, STEPS if name in ("split", "import a tree") else STEPS[2::4]) for name in CALLS],
+    [(name, STEPS if name == "split" else STEPS[2::4]) for name in CALLS],
 )
 async def test_call_killed_at_a_step_is_carried_out_whole_or_not_at_all(
     data: Path, tmp_path: Path, name: str, steps: Sequence[str]
@@ -179,7 +179,7 @@ async def test_random_conversation_killed_at_each_step_is_a_valid_tree_and_goes_
     data: Path,
 ) -> None:
     rng = random.Random(1)
-    for seed, step in enumerate(STEPS):
+    for seed, step in enumerate(STEPS[1::2]):
         after, count = rng.random() < 0.5, rng.randint(1, 12)
         await in_a_process(play_and_die, data, seed, step, after, count)
         await state(data)

@@ -35,7 +35,7 @@ from tests.kernel.crash.writer import numbers, pair
 from tests.waiting import until
 
 CRASHES = int(os.environ.get("ANTIPHON_CRASHES", "5"))
-DEATHS = 10
+DEATHS = 4
 A_FOLDER = 25
 """Crashes of one data folder: all that is in it is examined after each."""
 ROOT = Path(__file__).parents[3]

@@ -335,14 +335,13 @@ FAULTS: Final[dict[str, tuple[list[str], dict[str, Any], ErrorCode]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
 async def test_what_cannot_be_committed_is_stated_and_changes_nothing(
-    editor: Editor, repository: Repository, call: Caller, make: Make, fault: str
+    editor: Editor, repository: Repository, call: Caller, make: Make
 ) -> None:
-    texts, params, code = FAULTS[fault]
-    blocks = [await make(one) for one in texts]
-    error = await call.refused("drift.commit", blocks=blocks, **params)
-    assert error.code is code, error.message
+    for fault, (texts, params, code) in FAULTS.items():
+        blocks = [await make(one) for one in texts]
+        error = await call.refused("drift.commit", blocks=blocks, **params)
+        assert error.code is code, (fault, error.message)
     assert repository.status() == []
 
 

@@ -15,6 +15,7 @@ from antiphon_kernel.types.block_metadata import DRIFT, is_cut_out
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.bench.filled import Filled
 from tests.kernel.drift.staging import content
 from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.tools.files import PDF, PNG, REPORT, sent
@@ -52,15 +53,13 @@ async def test_texts_of_every_kind_arrive_as_they_are(
     assert (await run_checks(data)).clean
 
 
-async def test_a_thousand_blocks_drift_and_not_one_more(
-    call: Caller, make: Make, notes: Context
-) -> None:
-    blocks = [await make(f"{at}", role="user", status="done") for at in range(1_001)]
+async def test_a_thousand_blocks_drift_and_not_one_more(call: Caller, notes: Context) -> None:
+    blocks = await Filled(call.kernel, await call.context()).add_blocks(1_001, "x")
     with pytest.raises(AntiphonError) as caught:
         await call("drift.push", to="notes", blocks=blocks)
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     await call("drift.push", to="notes", blocks=blocks[1:])
-    assert [text for _, _, text in content(notes)][1:] == [f"{at}" for at in range(1, 1_001)]
+    assert [text for _, _, text in content(notes)][1:] == ["x"] * 1_000
     await call("block.undo", context="notes")
     assert all(one.excluded for one in notes.document.headers(notes.document.block_ids()))
 

@@ -145,7 +145,7 @@ async def test_rights_are_those_of_the_moment(
 
 
 async def test_many_blocks_are_merged_and_taken_back_in_one_step(call: Caller, make: Make) -> None:
-    for number in range(300):
+    for number in range(30):
         await make(f"{number}\n", role="user", status="done")
     await call("context.fork", context="default", label="fork")
     fork, target = await call.context("fork"), await call.context()
@@ -153,7 +153,7 @@ async def test_many_blocks_are_merged_and_taken_back_in_one_step(call: Caller, m
     for block in fork.document.block_ids():
         await call("block.splice", block_id=block, offset=0, insert="> ")
     merged = await call("drift.merge", source="fork")
-    assert len(merged["changed"]) == 300
+    assert len(merged["changed"]) == 30
     assert all(text.startswith("> ") for _, kind, text in content(target) if kind != "drift")
     await call("block.undo", context="default")
     assert [one for one in content(target) if one[1] != "drift"] == before

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "30"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "18"))
 
 
 def cases(share: float) -> pytest.MarkDecorator:

@@ -112,37 +112,36 @@ async def test_stored_value_that_is_unknown_is_kept_and_shown(
         await again.call(amy, "block.status", {"block_id": block, "status": "done"})
 
 
-@pytest.mark.parametrize(
-    ("metadata", "names"),
-    [
-        ({"tool_kind": "abacus"}, "shell"),
-        ({"drift_kind": "seep"}, "distill"),
-        ({"exit_code": "0"}, "exit_code"),
-        ({"exit_code": True}, "exit_code"),
-        ({"exit_code": 1.5}, "exit_code"),
-        ({"exit_code": 10**400}, "exit_code"),
-        ({"collapsed": "yes"}, "collapsed"),
-        ({"path": 3}, "path"),
-        ({"source_block": "default.amy.1"}, "source_block"),
-        ({"source_block": 5}, "source_block"),
-        ({"source_context": "default"}, "source_context"),
-        ({"source_context": None}, "source_context"),
-        ({"input": "[" * 2_000}, "input"),
-        ({"input": "[1]"}, "input"),
-        ({"input": '{"a": 1, "a": 2}'}, "input"),
-        ({"input": None}, "input"),
-        ({"tool_name": "\x1b[31m"}, "tool_name"),
-        ({"stop_reason": "a\nb"}, "stop_reason"),
-        ({"own": [10**400]}, "metadata"),
-    ],
-)
-async def test_field_that_cannot_be_is_refused_by_name(
-    kernel: Kernel, call: Caller, metadata: dict[str, Any], names: str
-) -> None:
-    with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("block.create", role="user", kind="text", metadata=metadata)
-    assert names in caught.value.message
-    assert len((await kernel.context()).document) == 0
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"tool_kind": "abacus"}, "shell"),
+    ({"drift_kind": "seep"}, "distill"),
+    ({"exit_code": "0"}, "exit_code"),
+    ({"exit_code": True}, "exit_code"),
+    ({"exit_code": 1.5}, "exit_code"),
+    ({"exit_code": 10**400}, "exit_code"),
+    ({"collapsed": "yes"}, "collapsed"),
+    ({"path": 3}, "path"),
+    ({"source_block": "default.amy.1"}, "source_block"),
+    ({"source_block": 5}, "source_block"),
+    ({"source_context": "default"}, "source_context"),
+    ({"source_context": None}, "source_context"),
+    ({"input": "[" * 2_000}, "input"),
+    ({"input": "[1]"}, "input"),
+    ({"input": '{"a": 1, "a": 2}'}, "input"),
+    ({"input": None}, "input"),
+    ({"tool_name": "\x1b[31m"}, "tool_name"),
+    ({"stop_reason": "a\nb"}, "stop_reason"),
+    ({"own": [10**400]}, "metadata"),
+]
+"""Metadata, and what its refusal names."""
+
+
+async def test_field_that_cannot_be_is_refused_by_name(kernel: Kernel, call: Caller) -> None:
+    for metadata, names in BAD_FIELDS:
+        with raises(ErrorCode.INVALID_PARAMS) as caught:
+            await call("block.create", role="user", kind="text", metadata=metadata)
+        assert names in caught.value.message
+        assert len((await kernel.context()).document) == 0, metadata
 
 
 async def test_exit_code_that_could_not_be_read_back_is_refused(call: Caller, make: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -19,14 +20,10 @@ from tests.kernel.kernel.calls import Caller, Make
 LONG = "x" * 5_000
 LONG_THINGS = (
     LONG,
-    f"{LONG}.amy.1",
     f"default.{LONG}.1",
-    f"default.amy.{LONG}",
-    "a" * 5_000,
     f"(ü{LONG}",
     10**4_000,
-    -(10**4_000),
-    [LONG] * 100,
+    [LONG] * 20,
     {LONG: LONG},
 )
 CONTENTS = ("expected", "hunks")
@@ -39,7 +36,7 @@ def said(error: AntiphonError) -> str:
     text = json.dumps(error.as_json(), ensure_ascii=False)
     assert len(error.message) < 4_000
     assert len(text) < 20_000, text[:2_000]
-    for character in "xaü":
+    for character in "xü":
         assert character * RUN not in text, text[:2_000]
     return text
 
@@ -70,17 +67,17 @@ def plausible(tool: Tool, block: str) -> dict[str, Any]:
     return {name: known.get(name, "x") for name in schema.get("required", ())}
 
 
-@pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("area", sorted({one.name.partition(".")[0] for one in KERNEL_TOOLS}))
 async def test_parameter_error_quotes_values_shortened(
-    kernel: Kernel, amy: Actor, make: Make, tool: Tool
+    kernel: Kernel, amy: Actor, make: Make, area: str
 ) -> None:
     schema: dict[str, Any] = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
-    fields = tool.params.model_json_schema(by_alias=True).get("properties", ())
-    blocks = [await make("text"), await make(schema=schema, content={"title": "t"})]
-    for block in blocks if "block_id" in fields else blocks[:1]:
-        base = plausible(tool, block)
-        for field in (*fields, LONG):
-            for long in LONG_THINGS:
+    for tool in (one for one in KERNEL_TOOLS if one.name.startswith(f"{area}.")):
+        fields = tool.params.model_json_schema(by_alias=True).get("properties", ())
+        blocks = [await make("text"), await make(schema=schema, content={"title": "t"})]
+        for block in blocks if "block_id" in fields else blocks[:1]:
+            base = plausible(tool, block)
+            for field, long in itertools.product((*fields, LONG), LONG_THINGS):
                 try:
                     await kernel.call(amy, tool.name, {**base, field: long})
                 except AntiphonError as error:
@@ -144,19 +141,17 @@ def nested() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "context.import", {"text": json.dumps({**context, "label": LONG})}
 
 
-@pytest.mark.parametrize(("tool", "params"), list(nested()))
-async def test_parameter_error_quotes_nested_values_shortened(
-    call: Caller, make: Make, tool: str, params: dict[str, Any]
-) -> None:
+async def test_parameter_error_quotes_nested_values_shortened(call: Caller, make: Make) -> None:
     await make("text\n")
-    with pytest.raises(AntiphonError) as caught:
-        await call(tool, **params)
-    error = caught.value
-    # Which lines were expected is content, as what is there instead is.
-    is_about_lines = error.code in (ErrorCode.CONTENT_MISMATCH, ErrorCode.PATCH_FAILED)
-    contents = CONTENTS if is_about_lines else ()
-    details = {name: one for name, one in error.details.items() if name not in contents}
-    said(AntiphonError(error.code, error.message, **details))
+    for tool, params in nested():
+        with pytest.raises(AntiphonError) as caught:
+            await call(tool, **params)
+        error = caught.value
+        # Which lines were expected is content, as what is there instead is.
+        is_about_lines = error.code in (ErrorCode.CONTENT_MISMATCH, ErrorCode.PATCH_FAILED)
+        contents = CONTENTS if is_about_lines else ()
+        details = {name: one for name, one in error.details.items() if name not in contents}
+        said(AntiphonError(error.code, error.message, **details))
 
 
 async def test_context_error_names_few_of_many_contexts(call: Caller) -> None:

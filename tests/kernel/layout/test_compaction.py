@@ -21,7 +21,7 @@ from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import Status
 from tests.kernel.layout.written import LYRA, Writing, names, random_blocks, written
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "100"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "40"))
 
 SERIAL = visible(arrange(written("U C1 R1 C2 R2 A"))).items
 """H U C1 R1 C2 R2 A"""

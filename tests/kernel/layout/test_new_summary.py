@@ -31,7 +31,7 @@ from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.test_random_writing import orphans
 from tests.kernel.layout.written import AMY, BEN, MODELS, Writing, names, random_blocks, written
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "40"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "20"))
 
 
 def read(blocks: Sequence[LayoutBlock]) -> Layout:

@@ -40,7 +40,7 @@ from tests.kernel.layout.written import (
     written,
 )
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "80"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "40"))
 
 
 def orphans(messages: Sequence[Message]) -> list[str]:

@@ -369,7 +369,7 @@ def test_marked_content_of_cache_points_is_never_thinking() -> None:
     assert view.messages[tail.message].content[tail.block] == TextBlock("Well")
 
 
-CASES = int(os.environ.get("ANTIPHON_CASES", "80"))
+CASES = int(os.environ.get("ANTIPHON_CASES", "40"))
 TOGETHER = 20
 """Cases of one test."""
 

@@ -27,7 +27,7 @@ from tests.kernel.server.hostile import REFUSALS, Target
 from tests.processes import memory_of
 from tests.waiting import PATIENCE, until
 
-SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 2.0
+SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 0.6
 CONNECTIONS = 200
 SCHEMA = {
     "type": "composite",

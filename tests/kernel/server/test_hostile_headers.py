@@ -35,7 +35,7 @@ from tests.kernel.server.hostile_headers import (
 
 TOGETHER = 20
 """Values that one kernel is given."""
-EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "40")) // TOGETHER)
+EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "20")) // TOGETHER)
 
 
 class Records(logging.Handler):

@@ -209,7 +209,7 @@ def is_waiting(name: str) -> bool:
     return any(task.get_name() == name for task in asyncio.all_tasks())
 
 
-ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 15_000
+ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 8_000
 STALL_SHARE = 0.34
 """How much of the work for the update the event loop may do at a stretch."""
 

@@ -21,7 +21,7 @@ from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 from tests.kernel.tools.files import REPORT, value
 
-SEEDS = int(os.environ.get("ANTIPHON_CASES", "40")) // 10
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "20")) // 10
 
 
 async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:

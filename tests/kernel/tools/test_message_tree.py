@@ -229,40 +229,40 @@ async def test_append_of_a_result_without_its_call_changes_nothing(talk: Convers
     assert (context.seq, len(talk.kernel.contexts.rows())) == (before, 1)
 
 
-@pytest.mark.parametrize(
-    ("tool", "params", "code"),
-    [
-        ("append", {"messages": [user("   ")]}, ErrorCode.INVALID_PARAMS),
-        ("append", {"messages": [use("x" * 9_000)]}, ErrorCode.TOO_LARGE),
-        ("append", {"parent": "default.amy.4", "messages": []}, ErrorCode.INVALID_PARAMS),
-        ("append", {"parent": "default.amy.1", "context": "default", "messages": []}, None),
-        ("edit", {"message": "default.amy.2", "content": []}, ErrorCode.INVALID_PARAMS),
-        ("edit", {"message": "default.amy.3", "content": ""}, ErrorCode.INVALID_PARAMS),
-        ("split", {"message": "default.amy.1", "at": 99}, ErrorCode.INVALID_PARAMS),
-        ("split", {"message": "default.amy.2", "at": 1}, ErrorCode.INVALID_PARAMS),
-        ("split", {"message": "default.amy.1", "at": 3}, ErrorCode.INVALID_PARAMS),
-        ("search", {"text": "x" * 1_001}, ErrorCode.TOO_LARGE),
-        (
-            "delete",
-            {"messages": ["default.amy.3"], "descendants": "reparent"},
-            ErrorCode.INVALID_PARAMS,
-        ),
-        (
-            "delete",
-            {"messages": ["default.amy.3"], "descendants": "cascade"},
-            ErrorCode.INVALID_PARAMS,
-        ),
-    ],
-)
+BAD_CALLS: list[tuple[str, Json, ErrorCode | None]] = [
+    ("append", {"messages": [user("   ")]}, ErrorCode.INVALID_PARAMS),
+    ("append", {"messages": [use("x" * 9_000)]}, ErrorCode.TOO_LARGE),
+    ("append", {"parent": "default.amy.4", "messages": []}, ErrorCode.INVALID_PARAMS),
+    ("append", {"parent": "default.amy.1", "context": "default", "messages": []}, None),
+    ("edit", {"message": "default.amy.2", "content": []}, ErrorCode.INVALID_PARAMS),
+    ("edit", {"message": "default.amy.3", "content": ""}, ErrorCode.INVALID_PARAMS),
+    ("split", {"message": "default.amy.1", "at": 99}, ErrorCode.INVALID_PARAMS),
+    ("split", {"message": "default.amy.2", "at": 1}, ErrorCode.INVALID_PARAMS),
+    ("split", {"message": "default.amy.1", "at": 3}, ErrorCode.INVALID_PARAMS),
+    ("search", {"text": "x" * 1_001}, ErrorCode.TOO_LARGE),
+    (
+        "delete",
+        {"messages": ["default.amy.3"], "descendants": "reparent"},
+        ErrorCode.INVALID_PARAMS,
+    ),
+    (
+        "delete",
+        {"messages": ["default.amy.3"], "descendants": "cascade"},
+        ErrorCode.INVALID_PARAMS,
+    ),
+]
+
+
 async def test_bad_input_is_answered_with_a_code_and_changes_nothing(
-    talk: Conversation, make: Make, tool: str, params: Json, code: ErrorCode | None
+    talk: Conversation, make: Make
 ) -> None:
     await talk.append(None, user("👩‍👩‍👧 a"), use("c1"), result("c1"))
     await make("a draft")
     before = (await talk.branches(), (await talk.kernel.context()).seq)
-    with raises(code or ErrorCode.INVALID_PARAMS):
-        await talk.call(tool, **params)
-    assert (await talk.branches(), (await talk.kernel.context()).seq) == before
+    for tool, params, code in BAD_CALLS:
+        with raises(code or ErrorCode.INVALID_PARAMS):
+            await talk.call(tool, **params)
+        assert (await talk.branches(), (await talk.kernel.context()).seq) == before
 
 
 @pytest.mark.parametrize("message", [answer("b"), use()], ids=["answer", "call"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,33 +104,34 @@ def less(line: str) -> str:
 BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "No disk."}}'
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda lines: lines[1:], "line of the context"),
-        (lambda lines: [*lines, "{"], f"Line {10}"),
-        (lambda lines: [lines[0].replace('"format": 2', '"format": 3'), *lines[1:]], "format 3"),
-        (lambda lines: lines[:-1], "broken off"),
-        (lambda lines: [one for one in lines if "a draft" not in one], "4 blocks, here are 3"),
-        (lambda lines: [*lines[:-2], BROKEN_OFF], "Line 8"),
-        (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
-        (lambda lines: [less(one) for one in lines if ' "one\\n' not in one], "parent"),
-        (lambda lines: [*lines[:-1], lines[-2], lines[-1]], "Line 9: Block"),
-        (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
-        (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
-        (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
-    ],
-)
+DAMAGES: list[tuple[Callable[[list[str]], list[str]], str]] = [
+    (lambda lines: lines[1:], "line of the context"),
+    (lambda lines: [*lines, "{"], f"Line {10}"),
+    (lambda lines: [lines[0].replace('"format": 2', '"format": 3'), *lines[1:]], "format 3"),
+    (lambda lines: lines[:-1], "broken off"),
+    (lambda lines: [one for one in lines if "a draft" not in one], "4 blocks, here are 3"),
+    (lambda lines: [*lines[:-2], BROKEN_OFF], "Line 8"),
+    (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
+    (lambda lines: [less(one) for one in lines if ' "one\\n' not in one], "parent"),
+    (lambda lines: [*lines[:-1], lines[-2], lines[-1]], "Line 9: Block"),
+    (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
+    (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
+    (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
+]
+"""Changes of the lines of an export, and words of the refusal."""
+
+
 async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
-    kernel: Kernel, call: Caller, written: str, damage: Any, says: str
+    kernel: Kernel, call: Caller, written: str
 ) -> None:
     exported = (await call("context.export"))["text"]
-    text = "\n".join(damage(exported.splitlines()))
-    assert text != exported.rstrip("\n")
-    with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("context.import", text=text, label="copy")
-    assert says in caught.value.message
-    assert [row.label for row in kernel.contexts.rows()] == ["default"]
+    for damage, says in DAMAGES:
+        text = "\n".join(damage(exported.splitlines()))
+        assert text != exported.rstrip("\n")
+        with raises(ErrorCode.INVALID_PARAMS) as caught:
+            await call("context.import", text=text, label="copy")
+        assert says in caught.value.message
+        assert [row.label for row in kernel.contexts.rows()] == ["default"]
     await kernel.create_context("copy")
 
 
@@ -161,7 +163,7 @@ async def test_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
         await kernel.call(amy, "block.create", last)
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 513, 2_000])
+@pytest.mark.parametrize("length", [1, 3, 513])
 async def test_parents_in_a_circle_or_too_many_are_not_imported(
     kernel: Kernel, amy: Actor, length: int
 ) -> None:

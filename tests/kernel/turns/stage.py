@@ -43,6 +43,7 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole, Permission
+from tests.kernel.founding import copy_founded
 from tests.waiting import until
 
 DONE = (TextDelta("Done."), End("end_turn"))
@@ -56,6 +57,8 @@ async def open_kernel(folder: Path, **options: Any) -> Kernel:
     """A kernel of amy's with every tool."""
     folder.mkdir(exist_ok=True)
     tools = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
+    if options.get("store") is None:
+        copy_founded(folder / "data")
     return await Kernel.open(folder / "data", folder, registry=tools, owner="amy", **options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import shutil
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
@@ -52,49 +53,48 @@ async def refused(code: ErrorCode, work: Awaitable[Any]) -> AntiphonError:
 # The policy
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "asks"),
-    [
-        ("shell", COMMAND, True),
-        ("block_read", {"block_id": "default.amy.1"}, False),
-        ("block_list", {"context": "default"}, False),
-        ("block_edit", {"block_id": "default.amy.1", "operations": []}, False),
-        ("block_create", {"parent_id": "default.amy.1", "kind": "text"}, False),
-        ("block_read", {"block_id": "other.amy.1"}, True),
-        ("block_list", {"context": "other"}, True),
-        ("block_create", {"context": "other", "kind": "text"}, True),
-        ("block_move", {"block_id": "default.amy.1", "after": "other.amy.1"}, True),
-        ("block_attach", {"block_id": "default.amy.1", "files": []}, True),
-        ("block_read", {"block_id": "default.nobody.99"}, False),
-        ("source_list", {}, False),
-        ("source_add", {"sources": []}, False),
-        ("context_layout", {"context": "default"}, False),
-        ("context_list", {}, True),
-        ("context_fork", FORK, True),
-        ("drift_push", {"to": "other", "context": "default"}, True),
-        ("drift_pull", {"source": "other", "context": "default"}, True),
-        ("drift_distill", {"source": "default", "context": "default"}, True),
-        ("kernel_search", {"query": "x"}, True),
-        ("file_read", {"path": "a.txt"}, False),
-        ("file_edit", {"path": "a.txt", "new_text": ""}, True),
-        ("apply_patch", {"patch": ""}, True),
-        ("kernel_role", {"principal": "bo", "role": "owner"}, True),
-        ("message_append", {"messages": []}, True),
-        ("no_such_tool", {}, True),
-    ],
-)
-async def test_call_without_a_policy_is_asked_about_unless_it_works_here(
-    asking: Asking, tool: str, arguments: dict[str, Any], asks: bool
-) -> None:
+WITHOUT_POLICY: Final[list[tuple[str, dict[str, Any], bool]]] = [
+    ("shell", COMMAND, True),
+    ("block_read", {"block_id": "default.amy.1"}, False),
+    ("block_list", {"context": "default"}, False),
+    ("block_edit", {"block_id": "default.amy.1", "operations": []}, False),
+    ("block_create", {"parent_id": "default.amy.1", "kind": "text"}, False),
+    ("block_read", {"block_id": "other.amy.1"}, True),
+    ("block_list", {"context": "other"}, True),
+    ("block_create", {"context": "other", "kind": "text"}, True),
+    ("block_move", {"block_id": "default.amy.1", "after": "other.amy.1"}, True),
+    ("block_attach", {"block_id": "default.amy.1", "files": []}, True),
+    ("block_read", {"block_id": "default.nobody.99"}, False),
+    ("source_list", {}, False),
+    ("source_add", {"sources": []}, False),
+    ("context_layout", {"context": "default"}, False),
+    ("context_list", {}, True),
+    ("context_fork", FORK, True),
+    ("drift_push", {"to": "other", "context": "default"}, True),
+    ("drift_pull", {"source": "other", "context": "default"}, True),
+    ("drift_distill", {"source": "default", "context": "default"}, True),
+    ("kernel_search", {"query": "x"}, True),
+    ("file_read", {"path": "a.txt"}, False),
+    ("file_edit", {"path": "a.txt", "new_text": ""}, True),
+    ("apply_patch", {"patch": ""}, True),
+    ("kernel_role", {"principal": "bo", "role": "owner"}, True),
+    ("message_append", {"messages": []}, True),
+    ("no_such_tool", {}, True),
+]
+"""Calls, and whether somebody is asked about them."""
+
+
+async def test_call_without_a_policy_is_asked_about_unless_it_works_here(asking: Asking) -> None:
     await asking.stage.call("context.create", label="other")
     await asking.stage.call(
         "block.create", context="other", kind="text", content="x", status="done"
     )
-    call = await asking.call(asking.stage.owner, tool, **arguments)
-    assert call.task.done() is not asks
-    if not asks:
-        assert await call.refusal() is None
-        assert asking.header(call.block).permission is None
+    for tool, arguments, asks in WITHOUT_POLICY:
+        call = await asking.call(asking.stage.owner, tool, **arguments)
+        assert call.task.done() is not asks, tool
+        if not asks:
+            assert await call.refusal() is None
+            assert asking.header(call.block).permission is None, tool
 
 
 @pytest.mark.parametrize(
@@ -406,28 +406,18 @@ async def test_rule_of_an_editor_does_not_hold_for_calls_of_others(asking: Askin
 # Forgery
 
 
-@pytest.mark.parametrize("who", ["owner", "editor", "agent"])
-@pytest.mark.parametrize(
-    "fields",
-    [{"permission": "once"}, {"decided_by": "amy"}, {"runs_for": "bo"}, {"status": "done"}],
-)
-async def test_raw_update_that_writes_a_decision_is_refused(
-    asking: Asking, who: str, fields: dict[str, str]
-) -> None:
+async def test_raw_update_that_writes_a_decision_is_refused(asking: Asking) -> None:
     call = await asking.call(asking.stage.owner, **COMMAND)
-    people = {
-        "owner": asking.stage.owner,
-        "editor": await asking.somebody("editor", EDITOR),
-        "agent": await asking.model(),
-    }
+    people = (asking.stage.owner, await asking.somebody("editor", EDITOR), await asking.model())
+    forged = ("permission", "once"), ("decided_by", "amy"), ("runs_for", "bo"), ("status", "done")
+    for who, (name, value) in itertools.product(people, forged):
 
-    def forge(blocks: Any) -> None:
-        for name, value in fields.items():
+        def forge(blocks: Any, name: str = name, value: str = value) -> None:
             blocks[call.block][name] = value
 
-    await refused(ErrorCode.PERMISSION_DENIED, write_raw(asking.stage.context, people[who], forge))
-    assert asking.header(call.block).permission == "asked"
-    assert not call.task.done()
+        await refused(ErrorCode.PERMISSION_DENIED, write_raw(asking.stage.context, who, forge))
+        assert asking.header(call.block).permission == "asked"
+        assert not call.task.done()
 
 
 @pytest.mark.parametrize("field", ["permission", "runs_for", "decided_by"])

@@ -220,7 +220,7 @@ def test_end_begins_with_a_whole_line_unless_it_is_long() -> None:
     assert one_line.endswith("left out]\n" + "a" * 498 + "\n" + "b" * 500 + "\n")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_any_pieces_give_beginning_count_and_end_of_the_whole(seed: int) -> None:
     rng = random.Random(seed)
     letters = ("abc\n", "é€𝄞\U0001f44d\u200d\n", "\x1b[31m\r\n")[seed % 3]

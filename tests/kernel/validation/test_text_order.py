@@ -28,7 +28,7 @@ from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.validation.peers import Layout, Peer, refused
 
-SEEDS = int(os.environ.get("ANTIPHON_CASES", "120")) // 3
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "60")) // 3
 _BO = 2**40
 
 

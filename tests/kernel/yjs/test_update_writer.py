@@ -15,7 +15,7 @@ from antiphon_kernel.yjs.update_writer import MapWriter, encode_any, encode_text
 from tests.kernel.yjs.random_documents import random_documents
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_update_written_again_makes_the_same_document(seed: int) -> None:
     (document, *others), updates = random_documents(random.Random(seed))
     for other in others:

@@ -238,30 +238,30 @@ async def test_answer_without_its_question_is_tied_to_the_original_only(
     assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
-@pytest.mark.parametrize(
-    ("params", "code"),
-    [
-        ({"at": 0}, ErrorCode.INVALID_PARAMS),
-        ({"at": 99}, ErrorCode.INVALID_PARAMS),
-        ({"label": "default"}, ErrorCode.INVALID_PARAMS),
-        ({"label": "No Name"}, ErrorCode.INVALID_PARAMS),
-        ({"context": "nowhere"}, ErrorCode.CONTEXT_NOT_FOUND),
-        ({"blocks": {"first": "default.amy.9"}}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"blocks": {"first": "other.amy.1"}}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"blocks": {"first": "default.amy.2"}, "at": 2}, ErrorCode.BLOCK_NOT_FOUND),
-        ({"blocks": {"first": "default.amy.2", "last": "default.amy.1"}}, ErrorCode.INVALID_PARAMS),
-    ],
-)
+BAD_FORKS: list[tuple[dict[str, Any], ErrorCode]] = [
+    ({"at": 0}, ErrorCode.INVALID_PARAMS),
+    ({"at": 99}, ErrorCode.INVALID_PARAMS),
+    ({"label": "default"}, ErrorCode.INVALID_PARAMS),
+    ({"label": "No Name"}, ErrorCode.INVALID_PARAMS),
+    ({"context": "nowhere"}, ErrorCode.CONTEXT_NOT_FOUND),
+    ({"blocks": {"first": "default.amy.9"}}, ErrorCode.BLOCK_NOT_FOUND),
+    ({"blocks": {"first": "other.amy.1"}}, ErrorCode.BLOCK_NOT_FOUND),
+    ({"blocks": {"first": "default.amy.2"}, "at": 2}, ErrorCode.BLOCK_NOT_FOUND),
+    ({"blocks": {"first": "default.amy.2", "last": "default.amy.1"}}, ErrorCode.INVALID_PARAMS),
+]
+
+
 async def test_fork_that_cannot_be_leaves_nothing_behind(
-    kernel: Kernel, amy: Actor, make: Make, params: dict[str, Any], code: ErrorCode
+    kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     for _ in range(2):
         await make("x")
     await kernel.create_context("other")
     await make("y", context="other")
-    with raises(code):
-        await fork_of(kernel, amy, **params)
-    assert len(kernel.contexts.rows()) == 2
+    for params, code in BAD_FORKS:
+        with raises(code):
+            await fork_of(kernel, amy, **params)
+        assert len(kernel.contexts.rows()) == 2
     await fork_of(kernel, amy, label="fine")
 
 
