@@ -72,10 +72,12 @@ class AppOptions:
 
 
 def kernel_name(options: AppOptions) -> str:
-    """Return what tells the kernel from others, in the names of files that are kept for it."""
-    if options.address is None:
-        return str(options.data)
-    return options.address.kernel or options.address.http
+    """Return what tells the kernel from others, and from itself for somebody else who has acted
+    there on this machine, in the names of files that are kept for it.
+    """
+    address = options.address
+    name = str(options.data) if address is None else address.kernel or address.http
+    return name if options.as_name is None else f"{name} as {options.as_name}"
 
 
 def place_name(options: AppOptions) -> str:

@@ -63,6 +63,8 @@ class Following(Controller):
     def publish(self) -> None:
         """Tell the others in which cell the person is, where in it, and what they see of it."""
         scope = self._scope
+        if self._source.document is not self._session.document:
+            return  # another screen shows the context by now, or soon
         block, editor, mode = scope.block, scope.editor, scope.mode
         cursor, anchor = None, None
         if editor is not None and block is not None:

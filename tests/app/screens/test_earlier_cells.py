@@ -335,6 +335,23 @@ async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
         await recent.mode(Mode.WRITE)
 
 
+async def test_screen_of_a_replaced_document_says_nothing_of_where_the_person_is(
+    recent: Opened,
+) -> None:
+    def seen() -> str | None:
+        me = recent.app.session.replica.awareness.me
+        return None if me is None else me.block
+
+    before = recent.screen
+    await recent.press("up", "g")
+    await recent.sees("cell 0 ")
+    first = recent.screen.source.ids()[0]
+    await until(lambda: seen() == first)
+    before.following.publish()
+    await recent.pilot.pause(0.2)
+    assert seen() == first
+
+
 async def test_person_among_earlier_cells_is_followed_and_points_at_a_line(
     cells: list[str], here: World
 ) -> None:

@@ -131,6 +131,16 @@ async def test_view_state_unreadable_is_reported_and_app_opens(here: World) -> N
         await there.sees("Where you are cannot be remembered")
 
 
+def test_view_state_is_that_of_one_person_where_several_work_on_one_machine(here: World) -> None:
+    amy, bo = (
+        ViewStateStore(state_folder(), AppOptions(data=here.data, as_name=name), print)
+        for name in (None, "bo")
+    )
+    amy.write("0" * 32, ViewState())
+    bo.write("1" * 32, ViewState())
+    assert (amy.last_context(), bo.last_context()) == ("0" * 32, "1" * 32)
+
+
 async def test_view_state_of_a_cell_and_a_context_that_are_gone_is_passed_over(
     here: World,
 ) -> None:
