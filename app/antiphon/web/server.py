@@ -12,6 +12,7 @@ import gzip
 import ipaddress
 import json
 import socket
+from collections import Counter
 from contextlib import suppress
 from http import HTTPStatus
 from importlib.resources import files
@@ -34,6 +35,9 @@ JOIN_SECONDS: Final = 10.0
 
 STRANGERS: Final = 64
 """Connections that have shown none; of more, the oldest is dropped."""
+
+SESSIONS: Final = 16
+"""Sessions that one link has at a time: whoever has it does not lock out those with another."""
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self';"
@@ -130,6 +134,8 @@ class _WebServer:
     def __init__(self, context: SessionContext, url: str | None) -> None:
         self._context = context
         self.strangers: dict[ServerConnection, None] = {}
+        self._sessions = Counter[str]()
+        """How many there are, by the link's token."""
         self._names = ("localhost", socket.gethostname().lower(), urlsplit(url or "").hostname)
         self._files = {
             path: (kind, gzip.compress(file.read_bytes())) for path, (kind, file) in _FILES.items()
@@ -174,9 +180,21 @@ class _WebServer:
         with suppress(TimeoutError, ConnectionClosed):
             match _parsed(await asyncio.wait_for(connection.recv(), JOIN_SECONDS)):
                 case ["join", str(token), str(secret)] if 16 <= len(secret) <= 200:
-                    shown = {"invitation": token[:200], "client": secret}
                     self.strangers.pop(connection, None)
-                    await WebSession(self._context, connection, shown).serve()
+                    await self._open(connection, token[:200], secret)
+
+    async def _open(self, connection: ServerConnection, token: str, secret: str) -> None:
+        if self._sessions[token] >= SESSIONS:
+            text = f"This link has {SESSIONS} sessions already: close one of them."
+            await connection.send(json.dumps(["over", text]))
+            return
+        self._sessions[token] += 1
+        try:
+            shown = {"invitation": token, "client": secret}
+            await WebSession(self._context, connection, shown).serve()
+        finally:
+            self._sessions[token] -= 1
+            self._sessions += Counter()  # without those that have none
 
 
 def _parsed(text: str | bytes) -> Any:

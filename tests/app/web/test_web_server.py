@@ -250,6 +250,20 @@ async def test_browser_that_comes_again_is_the_same_guest(
     assert names == ["guest", "guest2", "guest"]
 
 
+async def test_link_with_as_many_sessions_as_it_may_have_locks_nobody_else_out(
+    guests: WebGuests, served: ServedKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.web.server.SESSIONS", 1)
+    token, other = [(await invite(served, "viewer", uses=3))["token"] for _ in range(2)]
+    first, process = await guests.opened(token)
+    refused = await over(await guests.page(token, "b" * 32))
+    assert refused == "This link has 1 sessions already: close one of them."
+    await guests.opened(other)
+    first.transport.abort()
+    await until(lambda: process.ended, "the end of the process")
+    await guests.opened(token, "b" * 32)
+
+
 @pytest.mark.parametrize("way", ["kick", "revoke", "leave", "fail"])
 async def test_page_is_told_of_the_end(guests: WebGuests, served: ServedKernel, way: str) -> None:
     made = await invite(served, "editor", name="bo")
