@@ -72,9 +72,7 @@ class AppOptions:
 
 
 def kernel_name(options: AppOptions) -> str:
-    """Return what tells the kernel from others, and from itself for somebody else who has acted
-    there on this machine, in the names of files that are kept for it.
-    """
+    """Return a name for the files that are kept of a kernel, another one for each `--as` name."""
     address = options.address
     name = str(options.data) if address is None else address.kernel or address.http
     return name if options.as_name is None else f"{name} as {options.as_name}"

@@ -39,8 +39,10 @@ _IN_USE_SECONDS: Final = 5.0
 """Seconds after its last use in which a context is likely to be used again."""
 
 _PAUSE_SECONDS: Final = 0.06
+"""Seconds between two trees that are handed over when a kernel ends."""
+
 _PAUSES_SECONDS: Final = 5.0
-"""Seconds between two trees that are handed over, and of all of these together."""
+"""Seconds of all these pauses together, at most."""
 
 _log = logging.getLogger(__name__)
 
