@@ -399,7 +399,7 @@ class Context:
         """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
         with self.failing(), self.document.transaction(operation) as transaction:
-            self.members.ensure_member(actor)
+            self.members.introduce(actor.principal)
             self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
         self.row = row
         return self.commit(
@@ -410,7 +410,7 @@ class Context:
         """Make a principal, who may be a reader, known to the document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
             self.raise_if_stopped()
-            self._write(actor, "join", lambda: self.members.ensure_member(actor), (), None)
+            self._write(actor, "join", lambda: self.members.introduce(actor.principal), (), None)
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member

@@ -176,7 +176,7 @@ def _complete(
     if not due and not drafts and actor.principal.id in context.members.known:
         return None, ()
     with document.transaction("draft") as completed:
-        context.members.ensure_member(actor)
+        context.members.introduce(actor.principal)
         for draft in drafts:
             normalise_draft(document, actor, draft, submitted=draft in due)
         done = tuple(

@@ -436,9 +436,9 @@ async def check_authors(
         length = replay.copied.get((text.block, text.section))
         at = 0
         for run in text.runs:
-            if run.start != at or run.end <= run.start or run.principal not in known:
+            if run.length <= 0 or run.stamp.principal not in known:
                 break
-            at = run.end
+            at += run.length
         ends = length if text.version == 1 else at
         if block is None or ends is None or at != ends:
             what = f"the authors of the text that block {block or text.block} was copied with"

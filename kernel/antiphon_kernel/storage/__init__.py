@@ -38,7 +38,6 @@ from antiphon_kernel.storage.rows import (
     DriftRow,
     FileRow,
     ForkOrigin,
-    InheritedRun,
     InheritedText,
     Page,
     SessionRow,

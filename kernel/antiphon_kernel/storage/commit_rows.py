@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
+from itertools import accumulate, pairwise
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
+from antiphon_kernel.types.records import Run
 from antiphon_kernel.yjs.restored_ids import encode_restored
 
 SEQ_BITS: Final = 32
@@ -149,7 +151,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
                 text.section or "",
                 text.version,
                 RECORD_FORMAT,
-                json.dumps(text.runs),
+                _stated(text.runs),
             )
             for one in group
             for text in one.inherited
@@ -159,6 +161,14 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
     yield drift_rows(one.drift for one in group if one.drift is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)
+
+
+def _stated(runs: Sequence[Run]) -> str:
+    """Return the JSON of runs: code points from where to where, and who wrote them when."""
+    ends = [0, *accumulate(run.length for run in runs)]
+    return json.dumps(
+        [(*place, *astuple(run.stamp)) for place, run in zip(pairwise(ends), runs, strict=True)]
+    )
 
 
 def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:

@@ -15,7 +15,6 @@ from antiphon_kernel.storage.rows import (
     DriftRow,
     FileRow,
     ForkOrigin,
-    InheritedRun,
     InheritedText,
     SessionRow,
     StoredOp,
@@ -26,7 +25,7 @@ from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Principal, Run, Stamp
 from antiphon_kernel.types.replay import ReplayPresence
 from antiphon_kernel.yjs.restored_ids import decode_restored
 
@@ -349,7 +348,9 @@ class JournalReader:
             try:
                 if format_ not in READABLE_FORMATS:
                     raise ValueError(f"it has the format {format_!r}")
-                read = tuple(InheritedRun(*run) for run in json.loads(runs))
+                read = tuple(
+                    Run(end - start, Stamp(*stamp)) for start, end, *stamp in json.loads(runs)
+                )
             except (ValueError, TypeError) as error:
                 what = f"the record of who wrote block {number} cannot be read ({error})"
                 raise CorruptContextError(context, what) from error

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.types.records import Actor, Principal, Run
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 
 
@@ -145,19 +145,6 @@ class UndoRow(NamedTuple):
         return UndoKey(self.unit, self.block)
 
 
-class InheritedRun(NamedTuple):
-    """Code points from `start` to `end` of a copied text, and who wrote them in the original."""
-
-    start: int
-    end: int
-    principal: str
-    version: int
-    """Of the original block."""
-    time: int
-    block: str | None = None
-    """Id of the original block, if this kernel has it."""
-
-
 @dataclass(frozen=True, slots=True)
 class InheritedText:
     """Authors of a text before it was copied."""
@@ -165,7 +152,7 @@ class InheritedText:
     block: int
     """The number of the copy."""
     section: str | None
-    runs: tuple[InheritedRun, ...]
+    runs: tuple[Run, ...]
     """Of what was copied, in the order of the text."""
     version: int = 1
     """The version of the block that it came with."""

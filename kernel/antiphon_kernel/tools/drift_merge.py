@@ -8,26 +8,24 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.history.replay import with_block
 from antiphon_kernel.contexts.lineage import (
     Changes,
     MergedBlock,
     MergePlan,
     check_mergeable,
-    inherited_runs,
     plan_merge,
     runs_of_splices,
 )
-from antiphon_kernel.document.history.block_history import Run, Stamp
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import InheritedRun
 from antiphon_kernel.text.merge3 import Resolution, check_conflicts
 from antiphon_kernel.text.merge_edits import MergeSplice, resolved
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import count_of, quote
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, Run, Stamp
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
 
@@ -319,11 +317,10 @@ def merge_changes(
 
 def _inherited(
     target: Context, merged: MergedBlock, script: Sequence[MergeSplice], actor: Actor, time: int
-) -> list[InheritedRun]:
+) -> list[Run]:
     version = target.blocks.version(merged.block) + 1
-    own = Run(0, Stamp(actor.principal.id, version, time, merged.block))
-    runs = runs_of_splices(script, merged.runs, own)
-    return inherited_runs(runs, merged.original)
+    own = Stamp(actor.principal.id, version, time, merged.block)
+    return with_block(runs_of_splices(script, merged.runs, own), merged.original)
 
 
 def _summed_up(changed: int, added: int) -> str:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
 
-from antiphon_kernel.contexts.lineage import copied_names
 from antiphon_kernel.contexts.opening import InitialContent
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
@@ -16,13 +15,12 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import Rule, decode_schema, each_part, is_text, path_of
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.layout import moved_metadata, rename_derived
+from antiphon_kernel.layout import copied_ids, moved_metadata, rename_derived
 from antiphon_kernel.storage import (
     Blob,
     BlockRow,
     Commit,
     ContextRow,
-    InheritedRun,
     InheritedText,
     SessionRow,
 )
@@ -39,13 +37,21 @@ from antiphon_kernel.transfer.exporting import (
     refusal,
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
-from antiphon_kernel.types.clock import moment_of
+from antiphon_kernel.types.clock import moment_of, moment_or_start
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, PrincipalId
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
-from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
+from antiphon_kernel.types.records import (
+    COLOUR_SLOTS,
+    Actor,
+    BlockHeader,
+    Member,
+    Principal,
+    Run,
+    Stamp,
+)
 from antiphon_kernel.validation import check_limit, check_value, without_question
 from antiphon_kernel.yjs.id_set import decode_state_vector
 
@@ -271,8 +277,8 @@ class _ImportReader:
                 runs = self._runs(block, section, len(self._document.text(moved, section)))
                 yield InheritedText(self.blocks, section, tuple(runs))
 
-    def _runs(self, block: BlockLine, section: str | None, length: int) -> list[InheritedRun]:
-        end, runs = 0, list[InheritedRun]()
+    def _runs(self, block: BlockLine, section: str | None, length: int) -> list[Run]:
+        end, runs = 0, list[Run]()
         for run in block.authors:
             if run.section != section:
                 continue
@@ -283,7 +289,7 @@ class _ImportReader:
             except ValueError as error:
                 raise _refusal(block.id, str(error)) from error
             end, principal = run.end, self._principal(run.principal)
-            runs.append(InheritedRun(run.start, end, principal, run.version, time))
+            runs.append(Run(end - run.start, Stamp(principal, run.version, time)))
         if end != length:
             raise _refusal(block.id, f"its authors end at {end}, its text at {length}")
         return runs
@@ -299,7 +305,7 @@ class _ImportReader:
 
     def _renamed(self, block: BlockLine, header: BlockHeader) -> tuple[BlockLine, BlockHeader]:
         """Return a block with what it names, if it is a summary, by the paths it has here."""
-        self._names |= copied_names(header._replace(id=block.id), header.id)
+        self._names |= copied_ids(block.id, header.id, moment_or_start(header.created))
         header = header._replace(metadata=moved_metadata(header.metadata, self._names))
         if header.metadata.get("type") == SUMMARY_TYPE:
             pieces, at = list[str](), 0

@@ -17,7 +17,6 @@ from antiphon_kernel.storage import (
     DriftRow,
     FileRow,
     Indexed,
-    InheritedRun,
     InheritedText,
     Journal,
     Page,
@@ -31,6 +30,7 @@ from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import DriftKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ItemId
 from tests.errors import raises
@@ -49,7 +49,7 @@ async def journal(place: Path | str) -> AsyncIterator[Journal]:
 async def test_commit_with_everything_reads_back(journal: Journal) -> None:
     row, first = found(journal)
     other, second = found(journal, "other")
-    inherited = InheritedText(1, None, (InheritedRun(0, 2, BO.id, 3, 4),))
+    inherited = InheritedText(1, None, (Run(2, Stamp(BO.id, 3, 4)),))
     drift = DriftRow(
         "d1", DriftKind.PULL, other.number, 1, row.number, AMY.id, 8, request='{"a": "\\u0000"}'
     )

@@ -208,26 +208,19 @@ class HistoryCache:
         """
         numbers, other = {self._number_of(one): one for one in blocks}, list[BlockHistory]()
         for exact in (False, True):
-            histories = {number: self._new_history(one) for number, one in numbers.items()}
-            slices = TimeSlice()
             async with self._collected() as (begun, collected):
-                only = None if exact else numbers
-                ops = await self._journal.ops(self._context, upto=begun, blocks=only)
                 try:
-                    inherited = await self._authors.read(numbers, exact=exact)
-                    replay = FollowedHistories(histories, inherited)
-                    for op in ops:
-                        replay.follow(op)
-                        await slices.pause()
+                    replay = await self._authors.replay(numbers, begun, exact=exact)
                     for op in collected:
                         replay.follow(op)
                 except DifferentTextError:
                     if exact:
                         raise
                     continue
-            other = [one for one in histories.values() if not self._same_result(one)]
+            histories = replay.histories.values()
+            other = [one for one in histories if not self._same_result(one)]
             if not other:
-                self._open.update((one.block, one) for one in histories.values())
+                self._open.update((one.block, one) for one in histories)
                 return
         raise _difference(other[0].block)
 

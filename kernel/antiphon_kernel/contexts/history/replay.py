@@ -7,18 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, ItemOwners, JournalIndex
-from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
+from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import Schema, each_part, is_counter, is_text, path_of
-from antiphon_kernel.storage import (
-    ContextRow,
-    InheritedRun,
-    InheritedText,
-    Journal,
-    StoredOp,
-)
+from antiphon_kernel.storage import ContextRow, InheritedText, Journal, StoredOp
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.ids import moved_block
+from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _NOTHING: Final = DecodedUpdate((), ())
@@ -49,7 +44,7 @@ class FollowedHistories:
             histories: new ones, by the block's number.
             inherited: who wrote the texts of blocks that are copies.
         """
-        self._histories = histories
+        self.histories = histories
         self._inherited = inherited
         numbers = {history.block: number for number, history in histories.items()}
         self._owners = ItemOwners(lambda block: numbers.get(block, NO_BLOCK))
@@ -63,8 +58,8 @@ class FollowedHistories:
             self._owners.assign(update, block)
         else:
             parts = self._owners.split(update)
-        for block in (op.versions.keys() | parts.keys()) & self._histories.keys():
-            history, version = self._histories[block], op.versions.get(block)
+        for block in (op.versions.keys() | parts.keys()) & self.histories.keys():
+            history, version = self.histories[block], op.versions.get(block)
             if version is None and op.operation != SYNC:
                 continue
             part = parts.get(block, _NOTHING)
@@ -102,8 +97,7 @@ def copied_texts(stored: Iterable[InheritedText]) -> Inherited:
     """Return the copied texts whose authors the journal states."""
     found: dict[tuple[int, int], dict[str | None, CopiedText]] = {}
     for one in stored:
-        runs = CopiedText(list(map(_run, one.runs)))
-        found.setdefault((one.block, one.version), {})[one.section] = runs
+        found.setdefault((one.block, one.version), {})[one.section] = CopiedText(one.runs)
     return found
 
 
@@ -148,6 +142,12 @@ class InheritedAuthors:
         """
         return await self._inherited(self._context, blocks, exact=exact)
 
+    async def replay(
+        self, blocks: Mapping[int, str], upto: int, *, exact: bool
+    ) -> FollowedHistories:
+        """Return the histories of blocks up to a transaction; else as `read`."""
+        return await self._replay(self._context, blocks, upto, exact=exact)
+
     async def as_of(self, blocks: Mapping[int, str], version: int) -> dict[str, Copied]:
         """Return the texts of blocks as they were at a version of the context, with their authors.
 
@@ -187,6 +187,19 @@ class InheritedAuthors:
         self, row: ContextRow, upto: int, blocks: Mapping[int, str], *, exact: bool
     ) -> dict[int, Copied]:
         """Return the texts of blocks of a context as they were at a version of it."""
+        found: dict[int, Copied] = {}
+        replay = await self._replay(row, blocks, upto, exact=exact)
+        for number, history in replay.histories.items():
+            found[number] = {
+                path: CopiedText(with_block(history.blame(path), history.block), history.text(path))
+                for path in text_paths(self._schema_of(blocks[number]))
+            }
+            history.release()
+        return found
+
+    async def _replay(
+        self, row: ContextRow, blocks: Mapping[int, str], upto: int, *, exact: bool
+    ) -> FollowedHistories:
         histories = {
             number: new_history(moved_block(one, row.id), self._schema_of(one))
             for number, one in blocks.items()
@@ -196,14 +209,7 @@ class InheritedAuthors:
         async for op in self._ops(row, upto, histories, exact=exact):
             replay.follow(op)
             await slices.pause()
-        found: dict[int, Copied] = {}
-        for number, history in histories.items():
-            found[number] = {
-                path: CopiedText(_runs_of(history, path), history.text(path))
-                for path in text_paths(self._schema_of(blocks[number]))
-            }
-            history.release()
-        return found
+        return replay
 
     async def _ops(
         self, row: ContextRow, upto: int, numbers: Collection[int], *, exact: bool
@@ -221,15 +227,14 @@ class InheritedAuthors:
             yield op
 
 
-def _runs_of(original: BlockHistory, path: str | None) -> list[Run]:
-    """Authors of a text of an original, each with the block whose version it is."""
+def with_block(runs: Iterable[Run], block: str | None) -> list[Run]:
+    """Return runs of a text that is copied, each with the block whose version it is.
+
+    Args:
+        block: the original, if it is the one that has the versions; None if it is the copy.
+    """
 
     def stated(stamp: Stamp) -> Stamp:
-        return stamp if stamp.block is not None else replace(stamp, block=original.block)
+        return stamp if stamp.block is not None else replace(stamp, block=block)
 
-    return [replace(run, stamp=stated(run.stamp)) for run in original.blame(path)]
-
-
-def _run(stored: InheritedRun) -> Run:
-    stamp = Stamp(stored.principal, stored.version, stored.time, stored.block)
-    return Run(stored.end - stored.start, stamp)
+    return [replace(run, stamp=stated(run.stamp)) for run in runs]

@@ -5,7 +5,6 @@ from antiphon_kernel.contexts.lineage.drifting import (
     TakenBlocks,
     WrittenDrift,
     capture,
-    inherited_runs,
     write_drift,
 )
 from antiphon_kernel.contexts.lineage.drifts import Drifts
@@ -13,7 +12,6 @@ from antiphon_kernel.contexts.lineage.forking import (
     FORK,
     Fork,
     InitialChange,
-    copied_names,
     read_now,
     read_version,
     split_calls,

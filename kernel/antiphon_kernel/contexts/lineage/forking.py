@@ -5,7 +5,6 @@ What is copied is captured at one moment, so the context goes on being written m
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from antiphon_kernel.contexts.context_journal import BlockIds
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
+from antiphon_kernel.contexts.opening.loader import finish
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
@@ -24,7 +24,6 @@ from antiphon_kernel.storage import (
     BlockRow,
     Commit,
     ContextRow,
-    CorruptContextError,
     ForkOrigin,
     Journal,
     SessionRow,
@@ -38,7 +37,7 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader, TextSplice
 from antiphon_kernel.validation import without_damage, without_question
-from antiphon_kernel.yjs.merge import FAN_IN, merge
+from antiphon_kernel.yjs.merge import merge
 
 FORK: Final = "fork"
 """The operation that makes a copy."""
@@ -102,16 +101,8 @@ async def read_version(journal: Journal, row: ContextRow, at: int, client_id: in
         CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
-    ops = await journal.ops(row, upto=at)
-    loader = DocumentLoader(client_id)
-    try:
-        for begin in range(0, len(ops), FAN_IN):
-            loader.apply([op.update for op in ops[begin : begin + FAN_IN]])
-            await asyncio.sleep(0)
-        return loader.finish()
-    except ValueError as error:
-        what = f"its changes up to seq {at} cannot be applied ({error})"
-        raise CorruptContextError(row, what) from error
+    updates = [op.update for op in await journal.ops(row, upto=at)]
+    return await finish(DocumentLoader(client_id), row, updates, at)
 
 
 async def start_fork(
@@ -153,7 +144,7 @@ async def start_fork(
             source_block=block,
         )
         if names_turns:
-            names |= copied_names(source.header(block), copy)
+            names |= copied_ids(block, copy, moment_or_start(source.header(block).created))
             copied = copied._replace(metadata=moved_metadata(header.metadata, names))
         headers.append(copied)
         add(copier.copy(block, copied, next(texts)), (BlockRow(number, copy, 1),))
@@ -170,11 +161,6 @@ async def start_fork(
         snapshot = Snapshot(commits[-1].seq, vector, (state,))
         commits[-1] = commits[-1]._replace(snapshot=snapshot)
     return InitialContent(commits, origin)
-
-
-def copied_names(header: BlockHeader, copy: str) -> dict[str, str]:
-    """Return what is derived from the id of a block, by that which is from the id of its copy."""
-    return copied_ids(header.id, copy, moment_or_start(header.created))
 
 
 def _rename(
@@ -227,7 +213,7 @@ async def _make_changes(
     ids, session, slices = BlockIds(row.id, known), SessionRow.of(actor), TimeSlice()
     for change in changes:
         with document.transaction(change.operation) as transaction:
-            MemberRegistry(document).ensure_member(actor)
+            MemberRegistry(document).introduce(actor.principal)
             change.apply(document, lambda: str(ids.next(actor.principal.id)))
         update = transaction.update
         assert update is not None, "a change of a new context changes it"

@@ -117,33 +117,45 @@ def _short(drawn: int, taken: Container[int]) -> int:
     return own
 
 
-async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:
-    updates = stored.updates
+async def finish(
+    loader: DocumentLoader,
+    row: ContextRow,
+    updates: Sequence[bytes],
+    seq: int,
+    blocks: Iterable[str] = (),
+) -> Document:
+    """Return the document of what has been read and of the transactions behind it, up to `seq`.
+
+    Args:
+        blocks: ids of its blocks, as far as somebody else keeps them.
+
+    Raises:
+        CorruptContextError: if one cannot be read; it names the transaction where that can be told.
+    """
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]
         try:
             loader.apply(piece)
         except ValueError as error:
-            first = stored.seq - len(updates) + at + 1
-            raise _unreadable(stored.row, piece, first, error) from error
+            first = seq - len(updates) + at + 1
+            for number, update in enumerate(piece, first):
+                try:
+                    decode_update(update)
+                except ValueError as inner:
+                    what = f"its changes cannot be read ({inner})"
+                    raise CorruptContextError(row, what, number) from error
+            what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
+            raise CorruptContextError(row, what, first) from error
         await asyncio.sleep(0)
     document = loader.unfinished()
-    for _ in document.finish_parts(row.id for row in stored.blocks):
+    for _ in document.finish_parts(blocks):
         await asyncio.sleep(0)
     return document
 
 
-def _unreadable(
-    row: ContextRow, piece: Sequence[bytes], first: int, error: ValueError
-) -> CorruptContextError:
-    """The error of a piece, naming the transaction where that can be told."""
-    for seq, update in enumerate(piece, first):
-        try:
-            decode_update(update)
-        except ValueError as inner:
-            return CorruptContextError(row, f"its changes cannot be read ({inner})", seq)
-    what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
-    return CorruptContextError(row, what, first)
+async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:
+    ids = (row.id for row in stored.blocks)
+    return await finish(loader, stored.row, stored.updates, stored.seq, ids)
 
 
 _PAUSE_SECONDS: Final = 0.01
