@@ -68,11 +68,7 @@ class WriteGuard:
         self._sessions.check(actor)
 
     def check_writer(self, actor: Actor) -> None:
-        """Raise unless the session is open and the actor's role, as it is now, permits writing.
-
-        Raises:
-            AntiphonError: permission_denied.
-        """
+        """Raise so too if the actor's role, as it is now, does not permit writing."""
         self._sessions.check(actor)
         check_update(actor.principal, self._members.role_of(actor.principal))
 
@@ -215,8 +211,7 @@ class AccessControl:
     async def change_role(self, principal: Principal, role: AccessRole, by: Principal) -> int:
         """Give a role; how many open sessions end, to begin again with it.
 
-        Raises:
-            AntiphonError: permission_denied for the founder and for the kernel itself.
+        Raises AntiphonError permission_denied for the founder and for the kernel itself.
         """
         self._check_not_fixed(principal, "keeps the role owner")
         reason = f"{by.username} made you {role.described()}: connect again."
@@ -229,8 +224,7 @@ class AccessControl:
     async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
         """End every session of a principal, who cannot come back for so long; how many there were.
 
-        Raises:
-            AntiphonError: permission_denied for the founder and for the kernel itself.
+        Raises what `change_role` does.
         """
         self._check_not_fixed(principal, "cannot be kicked")
         until = self._clock.now_ms() + minutes * 60_000 if minutes else None
@@ -278,8 +272,8 @@ class AccessControl:
             if expires is None:
                 continue
             if expires <= now:
-                dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(credential))
-                self._sessions.dismiss(dismissal, partial(_came_with, number))
+                reason = expired(credential)
+                self._end(Ending(CloseCode.UNAUTHORISED, reason, credential=number))
             else:
                 due, watched = min(due, expires - now), True
         loop = asyncio.get_running_loop()
@@ -311,7 +305,3 @@ def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
     if actor.via in HOSTED and actor.within is None:
         return not role.may(Permission.READ)
     return actor.via not in IN_THE_KERNEL or actor.principal.kind not in ANSWERING_KINDS
-
-
-def _came_with(credential: int, actor: Actor) -> bool:
-    return actor.credential == credential

@@ -117,11 +117,7 @@ class Members:
     def find(self, reference: str, *, missing: ErrorCode = ErrorCode.INVALID_PARAMS) -> Principal:
         """A known principal by username, id or prefix of an id.
 
-        Args:
-            missing: the code if there is nobody of that name.
-
-        Raises:
-            AntiphonError: `missing` or ambiguous_id.
+        Raises AntiphonError ambiguous_id, or `missing` if there is nobody of that name.
         """
         known = self._by_id.get(reference)
         if known is not None:
@@ -147,17 +143,16 @@ class Members:
     ) -> Principal:
         """The principal of this name, made on first use, then with `role` or what its kind has.
 
-        So is the role of somebody who was known as an author only.
-
-        Raises:
-            AntiphonError: invalid_params if the name cannot be one.
+        So is the role of somebody who was known as an author only, unless `role` is just that.
+        Raises AntiphonError invalid_params if the name cannot be one.
         """
-        known = self._principals.get(username)
-        if known is not None:
-            if self.role_of(known) is AccessRole.AUTHOR:
-                await self.give_role(known, role or AccessRole.of_kind(known.kind))
-            return known
-        return await run_uninterrupted(self._made(username, kind, role or AccessRole.of_kind(kind)))
+        found = self._principals.get(username)
+        if found is None:
+            made = self._made(username, kind, role or AccessRole.of_kind(kind))
+            found = await run_uninterrupted(made)
+        if role is not AccessRole.AUTHOR and self.role_of(found) is AccessRole.AUTHOR:
+            await self.give_role(found, role or AccessRole.of_kind(found.kind))
+        return found
 
     async def principal_of_kind(self, name: str, kind: PrincipalKind) -> Principal:
         """Return the principal of a program; it gets a number if somebody else has the name."""
@@ -166,14 +161,6 @@ class Members:
         while principal.kind is not kind:
             principal = await self.principal(f"{name}-{next(numbers)}", kind)
         return principal
-
-    async def author(self, username: str, kind: PrincipalKind) -> Principal:
-        """The principal of this name; whom nobody knows yet is known as an author only.
-
-        Raises:
-            AntiphonError: invalid_params if the name cannot be one.
-        """
-        return await run_uninterrupted(self._made(username, kind, AccessRole.AUTHOR))
 
     async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         if not is_name(username):
@@ -262,11 +249,7 @@ class Members:
         return until if until is not None and until > self._clock.now_ms() else None
 
     def user(self, principal: Principal) -> User:
-        """The stored entry of everybody but the kernel itself.
-
-        Raises:
-            AntiphonError: invalid_params for the kernel.
-        """
+        """Return what is stored of a principal; raises invalid_params for the kernel itself."""
         found = self._users.get(principal.id)
         if found is None:
             raise invalid_params(
@@ -418,37 +401,31 @@ class Invitations:
         for client in stored.clients:
             self._clients[client.credential, client.secret] = client
 
-    def all(self) -> list[Credential]:
-        """Every invitation that was ever made, oldest first."""
-        return self._oldest_first(CredentialKind.TOKEN)
-
-    def ssh_keys(self) -> list[Credential]:
-        """Every SSH key that ever let somebody in, oldest first."""
-        return self._oldest_first(CredentialKind.SSH_KEY)
-
-    def _oldest_first(self, kind: CredentialKind) -> list[Credential]:
+    def of_kind(self, kind: CredentialKind) -> list[Credential]:
+        """Return every invitation that was ever made, or every SSH key, oldest first."""
         # What another kernel has made may be heard of later than what was made here after it.
         found = (one for one in self.credentials.values() if one.kind is kind)
         return sorted(found, key=lambda one: one.number)
 
     def key(self, fingerprint: str) -> Credential | None:
         """Return the SSH key of a fingerprint, whether it is good or not."""
-        return next((one for one in self.ssh_keys() if one.fingerprint == fingerprint), None)
+        keys = self.of_kind(CredentialKind.SSH_KEY)
+        return next((one for one in keys if one.fingerprint == fingerprint), None)
 
     async def add_key(self, fingerprint: str, principal: Principal, expires: int | None) -> None:
         """Let in whoever has an SSH key as a principal; also again, after it was revoked.
 
+        Raises AntiphonError invalid_params if it is somebody else's.
+
         Args:
             expires: milliseconds since the epoch.
-
-        Raises:
-            AntiphonError: invalid_params if it is somebody else's.
         """
         user, now = self._members.user(principal).number, self._clock.now_ms()
         async with self._members.alone("credentials"):
             known = self.key(fingerprint)
             if known is None:
-                await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
+                kind = CredentialKind.SSH_KEY
+                await self._add(Credential(0, user, kind, fingerprint, True, now, expires))
                 return
             if known.user != user and self.is_good(known):
                 owner = self._members.of_user(known.user).username
@@ -460,39 +437,13 @@ class Invitations:
             await self._members.auth.change(credential, "user", "created", "expires", "revoked")
             self.credentials[credential.number] = credential
 
-    async def _add(
-        self,
-        kind: CredentialKind,
-        principal: Principal,
-        fingerprint: str,
-        *,
-        expires: int | None,
-        named: bool = True,
-        uses: int | None = None,
-    ) -> Credential:
-        credential = await self._members.auth.add(
-            Credential(
-                number=0,
-                user=self._members.user(principal).number,
-                kind=kind,
-                fingerprint=fingerprint,
-                named=named,
-                created=self._clock.now_ms(),
-                expires=expires,
-                revoked=None,
-                uses_allowed=uses,
-                uses=0,
-            )
-        )
+    async def _add(self, new: Credential) -> Credential:
+        credential = await self._members.auth.add(new)
         self.credentials[credential.number] = credential
         return credential
 
     def check_key(self, fingerprint: str) -> Credential:
-        """Return the credential of a key.
-
-        Raises:
-            AuthenticationError: the key is nobody's, expired or revoked.
-        """
+        """Return the credential of a key; raises AuthenticationError unless it is good."""
         found = self.key(fingerprint)
         if found is None:
             raise AuthenticationError(
@@ -543,14 +494,9 @@ class Invitations:
                 role=str(has),
             )
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        credential = await self._add(
-            CredentialKind.TOKEN,
-            principal,
-            fingerprint_of(token),
-            expires=expires,
-            named=name is not None,
-            uses=uses,
-        )
+        about = self._members.user(principal).number, CredentialKind.TOKEN, fingerprint_of(token)
+        now, is_named = self._clock.now_ms(), name is not None
+        credential = await self._add(Credential(0, *about, is_named, now, expires, None, uses))
         return Issued(token, credential, principal)
 
     async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:

@@ -57,10 +57,10 @@ class Credential:
     """True if all who use it are `user`; else only the first is, and later ones are new users."""
     created: int
     expires: int | None
-    revoked: int | None
-    uses_allowed: int | None
+    revoked: int | None = None
+    uses_allowed: int | None = None
     """How many clients it lets in; None: any number."""
-    uses: int
+    uses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +230,10 @@ class AuthStore:
 
     async def count_use(self, credential: Credential, client: Client | None) -> None:
         """A credential has let in one more client; in one transaction with who that is."""
-        rows = (
-            [(client.credential, client.secret, client.user, client.first_used)] if client else []
-        )
         await self.database.write(
             [
                 ("UPDATE credentials SET uses = uses + 1 WHERE number = ?", [(credential.number,)]),
-                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
+                ("INSERT INTO clients VALUES (?, ?, ?, ?)", [astuple(client)] if client else []),
             ]
         )
         self.changed.notify()

@@ -15,7 +15,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 
 _SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """A text that can be shown in one line."""
@@ -452,7 +452,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
 async def invites(call: Call, params: NoParams) -> InvitesResult:
     """List the invitations, without their tokens, which nobody keeps."""
     found = []
-    for one in call.kernel.invitations.all():
+    for one in call.kernel.invitations.of_kind(CredentialKind.TOKEN):
         principal = call.kernel.members.of_user(one.user)
         found.append(
             InvitationInfo(
@@ -481,7 +481,8 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
     if params.principal is not None:
         numbers = invitations.of(call.kernel.members.find(params.principal))
     else:
-        numbers = [one.number for one in invitations.all() if one.number == params.invitation]
+        known = invitations.of_kind(CredentialKind.TOKEN)
+        numbers = [one.number for one in known if one.number == params.invitation]
         if not numbers:
             raise invalid_params(
                 f"There is no invitation {quote(params.invitation)}: kernel.invites lists them.",

@@ -52,6 +52,7 @@ from antiphon_kernel.types.records import (
     Run,
     Stamp,
 )
+from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.validation import check_limit, check_value, without_question
 from antiphon_kernel.yjs.id_set import decode_state_vector
 
@@ -147,7 +148,8 @@ class _ImportReader:
         match line:
             case PrincipalLine():
                 kind = _check_author(self._kernel, self._actor.principal, line)
-                known = await self._kernel.members.author(line.username, kind)
+                members = self._kernel.members
+                known = await members.principal(line.username, kind, AccessRole.AUTHOR)
                 self._principals[line.id] = known
                 self._introduce(known)
             case BlobLine():
