@@ -49,8 +49,7 @@ from antiphon_kernel.storage.rows import (
 )
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, READABLE_FORMATS
 from antiphon_kernel.storage.search_table import (
-    Candidate,
-    Indexed,
+    IndexedText,
     SearchFilter,
     SearchTable,
     row_number,

@@ -16,7 +16,7 @@ from antiphon_kernel.storage import (
     BlockRow,
     DriftRow,
     FileRow,
-    Indexed,
+    IndexedText,
     InheritedText,
     Journal,
     Page,
@@ -181,21 +181,23 @@ async def test_search_names_the_texts_that_contain_it(
     texts = ["a needle", "needle " * 20_000 + "behind", "100%_\\d", "ä\0ö", "unlike"]
     assert await journal.search.stale_contexts() == {row.number}
     assert len(await journal.search.changed(row.number)) == 5
-    indexed = [
-        Indexed(row.number, at, 1, "text", "src/x" if at == 2 else None, text)
+    indexed = {
+        (at_row := row_number(row.number, at)): IndexedText(
+            at_row, f"block{at}", 1, "text", "src/x" if at == 2 else None, text
+        )
         for at, text in enumerate(texts, 1)
-    ]
+    }
     for _ in range(2):
-        await journal.search.store(indexed)
+        await journal.search.store([*indexed.values()])
     await journal.search.mark_indexed(row.number, 2)
     assert await journal.search.stale_contexts() == set()
     assert await journal.search.changed(row.number) == []
 
     found_ = await journal.search.candidates(SearchFilter(literals, ["text"], path), 0, 10)
     numbers = {row_number(row.number, at): at for at in range(1, 6)}
-    assert {numbers[one.row] for one in found_} == named
-    stored = await journal.search.texts([one.row for one in found_])
-    assert stored == {one.row: texts[numbers[one.row] - 1] for one in found_}
+    assert {numbers[at_row] for at_row, _ in found_} == named
+    stored = await journal.search.texts([at_row for at_row, _ in found_])
+    assert {one.row: one for one in stored} == {at_row: indexed[at_row] for at_row, _ in found_}
     assert await journal.search.row_of("block4") == row_number(row.number, 4)
 
 
