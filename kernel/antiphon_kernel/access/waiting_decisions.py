@@ -59,8 +59,7 @@ class KeyRequests:
     async def ask(self, key: PublicKey, name: str, seconds: float) -> AccessRole | None:
         """Wait for the decision about a key; None if it is no, or does not come in time.
 
-        Raises:
-            AntiphonError: rate_limited if too many others wait.
+        Raises AntiphonError rate_limited if too many others wait.
         """
         same = (one for one in self.waiting() if one.key.fingerprint == key.fingerprint)
         request = next((one for one in same if not one.answer.done()), None)
@@ -90,11 +89,7 @@ class KeyRequests:
         return added
 
     def take(self, number: int) -> KeyRequest:
-        """Take a request out of those that wait: whoever gets it decides.
-
-        Raises:
-            AntiphonError: invalid_params if it does not wait, or no longer.
-        """
+        """Return a request for whoever decides; raises invalid_params if it waits no longer."""
         waiting = self._waiting.get(number)
         if waiting is None or waiting.answer.done():
             raise invalid_params(

@@ -84,9 +84,5 @@ class CommitHandle(NamedTuple):
     on_disk: asyncio.Future[None]
 
     async def saved(self) -> None:
-        """Wait until it is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Wait until it is on disk; raises AntiphonError storage_failed."""
         await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others

@@ -75,8 +75,8 @@ R = TypeVar("R")
 class Context:
     """An open context. All methods belong to one event loop.
 
-    Every write raises AntiphonError permission_denied if the actor may not make it; writing,
-    reading the journal and waiting for it raise storage_failed.
+    Every write raises AntiphonError permission_denied if the actor may not make it, or a block is
+    somebody else's draft; writing, reading the journal and waiting for it raise storage_failed.
     """
 
     def __init__(
@@ -180,9 +180,7 @@ class Context:
     async def whole(self) -> None:
         """Read the blocks that were left out when it was opened; others may write meanwhile.
 
-        Raises:
-            CorruptContextError: if they cannot be read.
-            AntiphonError: storage_failed.
+        Raises CorruptContextError if they cannot be read.
         """
         async with self._reading_whole:
             if self.cut is None:
@@ -325,11 +323,6 @@ class Context:
             file: what is known of the file from now on, in a context that is one.
             drift: what it delivers.
             inherited: authors of what it copies.
-
-        Raises:
-            AntiphonError: permission_denied, if the actor may not write any more or one of the
-                blocks is somebody else's draft; storage_failed, if the context has been stopped by
-                an earlier failure.
         """
         self._check_writer(actor, blocks)
         return self._write(

@@ -82,9 +82,7 @@ async def apply_large_update(
     It is accepted or refused whole, at one moment. Once accepted it goes in, also if this is
     cancelled, and raw updates of the same principal have to wait for that; see `in_flight`.
 
-    Raises:
-        AntiphonError: what `validate` refuses; permission_denied, if the session has been
-            dismissed while the update was checked; storage_failed.
+    Raises the same, but for gap, also if the session is dismissed while the update is checked.
     """
     async with context.in_flight.turn(actor):
         await context.whole()

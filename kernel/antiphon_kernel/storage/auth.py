@@ -178,11 +178,7 @@ class AuthStore:
         return cls(await open_tables(place, AUTH_SCHEMA))
 
     async def records(self, kind: type[Record]) -> list[Record]:
-        """Return every record of a kind, oldest first.
-
-        Raises:
-            AntiphonError: storage_failed if one says something unknown.
-        """
+        """Return every record of a kind, oldest first; storage_failed if one is not right."""
         columns = self._columns(kind)
         order = "credential" if kind is Client else "number"
         sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY {order}"

@@ -61,19 +61,16 @@ def copy_pages(journal: Path, target: Path) -> None:
 
 
 def back_up(journal: Path, target: Path) -> int:
-    """Write a copy without the free space; its size in bytes.
-
-    The copy is complete and on disk before it has its name.
-
-    Raises:
-        AntiphonError: invalid_params if the target exists; storage_failed.
-    """
+    """Write a copy as `write_copy` does; its size in bytes."""
     with open_to_read(journal) as source:
         return write_copy(source, journal, target)
 
 
 def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
-    """Do the same from an open connection, which need not lead to the file at `journal` any more.
+    """Write a copy without the free space; its size in bytes.
+
+    The copy is complete and on disk before it has its name. The connection need not lead to the
+    file at `journal` any more.
 
     Raises:
         AntiphonError: invalid_params if the target exists; storage_failed.

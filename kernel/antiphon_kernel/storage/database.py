@@ -140,16 +140,7 @@ class Database:
         schema: Schema = JOURNAL_SCHEMA,
         spare: Path | None = None,
     ) -> Database:
-        """Open or create the file, for this user alone, and bring it to the current version.
-
-        Args:
-            schema: the tables that the file has, or is to have.
-            spare: a file to copy everything to if the database is deleted or replaced.
-
-        Raises:
-            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
-                newer or much older version.
-        """
+        """Open or create the file, for this user alone; see `open_tables`."""
         connection = _DatabaseConnection(partial(_connect, path), _ROWS_AT_ONCE)
         try:
             make_private(path)
@@ -223,11 +214,7 @@ class Database:
         yield
 
     async def check_files(self) -> None:
-        """See that what is written still reaches the files at their paths.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """See that what is written still reaches the files at their paths."""
         async with self._writing() as files:
             await self._connection.run(files.check_all)
 

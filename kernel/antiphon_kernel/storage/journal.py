@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from antiphon_kernel.storage.commit_rows import (
     ADD_PRESENCE,
@@ -25,7 +25,6 @@ from antiphon_kernel.storage.database import Database, FenceError, Row, Statemen
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
-    BlockRow,
     Commit,
     ContextRow,
     DriftRow,
@@ -112,16 +111,7 @@ class Journal(JournalReader):
 
     @classmethod
     async def open(cls, place: Path | str, spare: Path | None = None) -> Journal:
-        """Open or create the journal and bring it to the current version.
-
-        Args:
-            place: the path of its file, or the URL of a store.
-            spare: a file to copy everything to if the database is deleted or replaced.
-
-        Raises:
-            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written
-                by a newer version.
-        """
+        """Open or create the journal, as `open_tables` does, and begin to write."""
         database = await open_tables(place, JOURNAL_SCHEMA, spare)
         journal = cls(database)
         try:
@@ -243,22 +233,15 @@ class Journal(JournalReader):
             CorruptContextError: if a transaction is missing or its record cannot be read.
             AntiphonError: storage_failed.
         """
-        sql = (
-            "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
-            " ORDER BY number"
-        )
         updates = await self.updates(context, after)  # first: the blocks of all of them are there
-        reading: Awaitable[Sequence[Sequence[Any]]] = self._database.select(
-            sql, (context.number, omitted)
-        )
-        rows, undo, clients = await asyncio.gather(
-            reading, self.undo(context), self.clients(context)
+        blocks, undo, clients = await asyncio.gather(
+            self.blocks(context, omitted), self.undo(context), self.clients(context)
         )
         return StoredContext(
             context,
             after + len(updates),
             tuple(updates),
-            tuple(BlockRow(*row) for row in rows),
+            blocks,
             undo,
             clients,
             self._generations.get(context.number, 0),

@@ -10,6 +10,7 @@ from typing import Final
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
     Blob,
+    BlockRow,
     ChangeRow,
     ContextRow,
     DriftRow,
@@ -127,11 +128,18 @@ class JournalReader:
         """The context that a fork was made of."""
         return next(one for one in await self.contexts() if one.number == origin.source)
 
+    async def blocks(self, context: ContextRow, omitted: int = 0) -> tuple[BlockRow, ...]:
+        """Return the rows of the blocks of a context with numbers behind `omitted`, in order."""
+        sql = (
+            "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
+            " ORDER BY number"
+        )
+        rows = await self._database.select(sql, (context.number, omitted))
+        return tuple(BlockRow(*row) for row in rows)
+
     async def block_numbers(self, context: ContextRow) -> dict[str, int]:
         """The number of each block of a context, by id."""
-        sql = "SELECT id, number FROM blocks WHERE context = ?"
-        rows = await self._database.select(sql, (context.number,))
-        return {str(block): int(number) for block, number in rows}
+        return {row.id: row.number for row in await self.blocks(context)}
 
     async def blob(self, hash_: str) -> bytes | None:
         """The bytes with this SHA-256; None if there are none, or they are not those any more."""

@@ -151,11 +151,7 @@ class InheritedAuthors:
     async def as_of(self, blocks: Mapping[int, str], version: int) -> dict[str, Copied]:
         """Return the texts of blocks as they were at a version of the context, with their authors.
 
-        Args:
-            blocks: the id of each block, by its number.
-
-        Raises:
-            CorruptContextError, AntiphonError: as `read`.
+        Takes and raises what `read` does.
         """
         try:
             found = await self._texts(self._context, version, blocks, exact=False)

@@ -95,12 +95,7 @@ def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader])
 
 
 async def read_version(journal: Journal, row: ContextRow, at: int, client_id: int) -> Document:
-    """A context as it was at one of its versions.
-
-    Raises:
-        CorruptContextError: if a record cannot be read.
-        AntiphonError: storage_failed.
-    """
+    """A context as it was at one of its versions. Raises CorruptContextError, storage_failed."""
     updates = [op.update for op in await journal.ops(row, upto=at)]
     return await finish(DocumentLoader(client_id), row, updates, at)
 

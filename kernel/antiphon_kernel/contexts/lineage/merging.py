@@ -102,11 +102,7 @@ def check_mergeable(source: Context, target: Context) -> None:
 
 
 async def plan_merge(drifts: Drifts, source: Context, target: Context) -> MergePlan:
-    """Return what it is to merge a fork into the context that it was forked from.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """Return what it is to merge a fork into the context that it was forked from."""
     while True:
         touched = set[str]()
         stop = source.applied.listen(partial(_note, touched))

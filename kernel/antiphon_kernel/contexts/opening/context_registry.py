@@ -35,7 +35,10 @@ First = Callable[[ContextRow], Awaitable[InitialContent]]
 
 
 class ContextRegistry:
-    """Every context as the journal has it; whether one is open is not known here."""
+    """Every context as the journal has it; whether one is open is not known here.
+
+    Reading and writing the journal raise AntiphonError storage_failed.
+    """
 
     def __init__(self, journal: Journal, clock: Clock, ids: IdSource, guard: WriteGuard) -> None:
         self.journal = journal
@@ -81,8 +84,7 @@ class ContextRegistry:
     def find(self, reference: str) -> ContextId:
         """A context by label, id or prefix of an id.
 
-        Raises:
-            AntiphonError: context_not_found, ambiguous_id.
+        Raises AntiphonError context_not_found or ambiguous_id.
         """
         row = self._rows.get(ContextId(reference))
         if row is not None:
@@ -91,11 +93,7 @@ class ContextRegistry:
         return ContextId(resolve(reference, self._labels, what="context", missing=missing))
 
     async def look_up(self, reference: str) -> ContextId:
-        """Return what `find` does; what others have made meanwhile is found too.
-
-        Raises:
-            AntiphonError: context_not_found, ambiguous_id, storage_failed.
-        """
+        """Return what `find` does; what others have made meanwhile is found too."""
         try:
             return self.find(reference)
         except AntiphonError as error:
@@ -148,8 +146,7 @@ class ContextRegistry:
             asker: whoever wants it, and must have the right to write when it is committed.
 
         Raises:
-            AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied;
-                storage_failed.
+            AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied.
         """
 
         async def alone(rows: Sequence[ContextRow]) -> list[InitialContent]:
@@ -171,10 +168,7 @@ class ContextRegistry:
 
         Args:
             first: makes the beginning of each; a fork stands behind its source.
-            asker: as `create` takes it.
-
-        Raises:
-            AntiphonError: as `create` does.
+            asker: as `create` takes it, which raises the same.
         """
         reserved: list[str] = []
         try:
@@ -218,8 +212,7 @@ class ContextRegistry:
     async def rename(self, actor: Actor, context: Context, label: str) -> int:
         """Give a context another label; the version of the context that has it.
 
-        Raises:
-            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
+        Raises AntiphonError invalid_params if the label is taken or cannot be one.
         """
         row = context.row
         if label == row.label:
@@ -237,8 +230,7 @@ class ContextRegistry:
     async def archive(self, actor: Actor, context: Context, archived: bool) -> int:
         """Put a context out of the way, or back; the version of the context that is so.
 
-        Raises:
-            AntiphonError: invalid_params for the default context; storage_failed.
+        Raises AntiphonError invalid_params for the default context.
         """
         row = context.row
         if archived == (row.archived is not None):

@@ -71,12 +71,7 @@ async def open_recent(
 
     None if they are not stored, or more has changed since than their texts.
 
-    Args:
-        client_id: as for `open_document`.
-
-    Raises:
-        CorruptContextError: if what is stored cannot be read.
-        AntiphonError: storage_failed.
+    Takes and raises what `open_document` does.
     """
     recent = await journal.recent_states.read(row)
     if recent is None:

@@ -50,7 +50,10 @@ R = TypeVar("R")
 
 
 class OpenContexts:
-    """Every open context, with what watches it."""
+    """Every open context, with what watches it.
+
+    Opening and storing raise AntiphonError storage_failed, or CorruptContextError.
+    """
 
     def __init__(
         self,
@@ -110,11 +113,7 @@ class OpenContexts:
         return found
 
     async def stored_page(self, context: ContextId) -> ContextPage | None:
-        """The last page of a context that is not open; None if it is, or has changed since.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """The last page of a context that is not open; None if it is, or has changed since."""
         if context in self._open:
             return None
         self._quarantine.raise_if_quarantined(context)
@@ -240,9 +239,7 @@ class OpenContexts:
     async def hand_over(self, root: int) -> None:
         """Write all of a tree, and let another kernel have it.
 
-        Raises:
-            NotOwnerError: if a program is writing in it, which goes on here.
-            AntiphonError: storage_failed.
+        Raises NotOwnerError if a program is writing in it, which goes on here.
         """
         ownership = self._ownership
         assert ownership is not None
@@ -259,9 +256,7 @@ class OpenContexts:
     async def own(self, row: ContextRow) -> None:
         """Return when no other kernel has a context, for what is stored of it without opening it.
 
-        Raises:
-            NotOwnerError: if another kernel keeps it.
-            AntiphonError: storage_failed.
+        Raises NotOwnerError if another kernel keeps it.
         """
         if self._ownership is not None:
             root = self._directory.root(row.number)
