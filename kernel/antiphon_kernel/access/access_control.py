@@ -135,8 +135,7 @@ class AccessControl:
     def check_return(self, principal: Principal, credential: int | None) -> None:
         """Raise AuthenticationError if somebody who was here could not come again as before.
 
-        Args:
-            credential: number of that which let them in; None for the owner and the kernel itself.
+        `credential` is that which let them in; None for the owner and the kernel itself.
         """
         if principal.kind is not PrincipalKind.SYSTEM:
             self.check_admission(principal)
@@ -149,11 +148,8 @@ class AccessControl:
         return self._joins[-1].number if self._joins else 0
 
     async def joined_since(self, number: int, seconds: float) -> list[Join]:
-        """Arrivals with a higher number; if there are none, the next one within `seconds`.
-
-        A number that has not been reached is from before the kernel was started again.
-        """
-        if number > self.last_join:
+        """Arrivals with a higher number; if there are none, the next one within `seconds`."""
+        if number > self.last_join:  # it is from before the kernel was started again
             number = 0
         if self.last_join <= number:
             await self.news.wait(seconds)
@@ -222,10 +218,7 @@ class AccessControl:
         return ended
 
     async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
-        """End every session of a principal, who cannot come back for so long; how many there were.
-
-        Raises what `change_role` does.
-        """
+        """End every session of a principal, who cannot come back for so long; as `change_role`."""
         self._check_not_fixed(principal, "cannot be kicked")
         until = self._clock.now_ms() + minutes * 60_000 if minutes else None
         why = f": {reason}" if reason else ""

@@ -220,11 +220,7 @@ class Members:
     async def give_role(
         self, principal: Principal, role: AccessRole, ending: Ending | None = None
     ) -> None:
-        """From now on the principal has this role; stored when this returns.
-
-        Args:
-            ending: what ends with it, at other kernels too.
-        """
+        """From now on the principal has this role; stored when this returns, with what it ends."""
         user = self._users.get(principal.id)
         if user is None:
             await self._store_role(principal, role)
@@ -413,12 +409,9 @@ class Invitations:
         return next((one for one in keys if one.fingerprint == fingerprint), None)
 
     async def add_key(self, fingerprint: str, principal: Principal, expires: int | None) -> None:
-        """Let in whoever has an SSH key as a principal; also again, after it was revoked.
+        """Let in whoever has an SSH key as a principal until `expires`; also after it was revoked.
 
         Raises AntiphonError invalid_params if it is somebody else's.
-
-        Args:
-            expires: milliseconds since the epoch.
         """
         user, now = self._members.user(principal).number, self._clock.now_ms()
         async with self._members.alone("credentials"):
@@ -500,10 +493,9 @@ class Invitations:
         return Issued(token, credential, principal)
 
     async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:
-        """Nobody comes in with these any more; which of them were good until now.
+        """Nobody comes in with these numbers any more; which of them were good until now.
 
-        Args:
-            endings: what ends with each, at other kernels too, by number.
+        `endings` says what ends with each, at other kernels too.
         """
         numbers, now = list(endings), self._clock.now_ms()
         revoked = [number for number in numbers if self.credentials[number].revoked is None]
@@ -529,13 +521,9 @@ class Invitations:
         return sorted(own)
 
     async def authenticate(self, token: str, secret: str | None) -> tuple[Principal, Credential]:
-        """Return the principal and the credential of a token.
+        """Return principal and credential of a token; raises AuthenticationError unless it is good.
 
-        Args:
-            secret: by which the program is known when it comes again, if it names one.
-
-        Raises:
-            AuthenticationError: the token is nobody's, expired, used up or revoked.
+        By its `secret`, if it names one, a program is known when it comes again.
         """
         credential = self._of_token(token)
         if credential is None:

@@ -77,11 +77,7 @@ def check_draft(document: Document, block: str, caller: Principal) -> None:
 def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> Role:
     """Return the role of a new block of this kind, which follows from who creates it.
 
-    Args:
-        asked: the role that a request names; None if it leaves it out.
-
-    Raises:
-        AntiphonError: invalid_params, if it names another one.
+    Raises AntiphonError invalid_params if `asked`, the role that a request names, is another.
     """
     role = Role.TOOL if kind is BlockKind.TOOL_RESULT else _ROLES[caller.kind]
     if asked is None or asked == role:
@@ -179,10 +175,7 @@ def check_decide(
 
 
 def check_project_files(caller: Principal, role: AccessRole) -> None:
-    """Files of the project are read on the kernel's host as its user: by path for owners only.
-
-    Raises AntiphonError permission_denied.
-    """
+    """Files of the project are read on the kernel's host as its user: by path for owners only."""
     if role is not AccessRole.OWNER:
         what = "Only the owner of the kernel names files of its project by their paths"
         advice = ": ask the owner to open it, or send the bytes of a file of your own."

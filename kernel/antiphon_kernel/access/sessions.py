@@ -178,10 +178,7 @@ class SshSessions:
         return gone
 
     async def ended(self, host: SessionId, seconds: float) -> list[EndedSession]:
-        """Return which sessions of a host have been dismissed since this was asked last.
-
-        If there is none, wait for one.
-        """
+        """Return which sessions of a host were dismissed since this was asked; wait for one."""
         known = self._hosts.setdefault(host, _Host())
         if not known.ended:
             await known.news.wait(seconds)

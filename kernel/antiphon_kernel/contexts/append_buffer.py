@@ -48,9 +48,9 @@ class AppendBuffers:
         self._buffers: dict[str, _Buffer] = {}
 
     def add(self, actor: Actor, block: str, text: str, section: str | None = None) -> int:
-        """Buffer an append; returns how many code points are not flushed yet.
+        """Buffer an append unless it is somebody else's draft (permission_denied).
 
-        Raises AntiphonError permission_denied, if the block is somebody else's draft.
+        Returns how many code points are not flushed yet.
         """
         self._check(actor, (block,))
         if not text:

@@ -178,10 +178,7 @@ class Context:
         return self.cut is None or count <= self.cut.complete
 
     async def whole(self) -> None:
-        """Read the blocks that were left out when it was opened; others may write meanwhile.
-
-        Raises CorruptContextError if they cannot be read.
-        """
+        """Read the blocks that were left out when it was opened, while others may write."""
         async with self._reading_whole:
             if self.cut is None:
                 return
@@ -256,11 +253,7 @@ class Context:
         await asyncio.shield(self._last)
 
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
-        """Yield the updates that bring a peer up to date; everything in them is on disk.
-
-        Args:
-            size: bytes of one of them, more or less.
-        """
+        """Yield the updates that bring a peer up to date, of so many bytes or so, all on disk."""
         number = 0
         for number, part in enumerate(state_parts(self.document, state_vector, size)):  # noqa: B007
             await self.wait_persisted()
@@ -281,8 +274,7 @@ class Context:
     def close(self, reason: AntiphonError) -> None:
         """Let go of the document; what was handed to the journal is still written.
 
-        Args:
-            reason: with which everything is refused that anybody still wants to write.
+        `reason` is raised for everything that anybody still wants to write.
         """
         self._failure = self._failure or reason
         for signal in (self.applied, self.committed, self.failed, self.submitted):
@@ -319,10 +311,7 @@ class Context:
             change: writes to `document`; runs inside one transaction.
             blocks: every block that it changes, apart from those that it creates.
             undo: how its text counts for the actor's undo; None if not at all.
-            blobs: bytes that its blocks name; stored with it, or neither is.
-            file: what is known of the file from now on, in a context that is one.
-            drift: what it delivers.
-            inherited: authors of what it copies.
+            blobs: stored with it, as the others, or neither is; see `PendingCommit`.
         """
         self._check_writer(actor, blocks)
         return self._write(
@@ -475,8 +464,7 @@ class Context:
     ) -> tuple[int, Transaction, bytes | None]:
         """Change the contents of `blocks` as planned.
 
-        Returns the clock with which what is written begins, what changed, and all that has to be
-        stored of it.
+        Returns the clock with which that begins, what changed, and what has to be stored of it.
         """
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)

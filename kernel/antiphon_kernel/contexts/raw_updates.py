@@ -41,10 +41,7 @@ def apply_update(
 ) -> asyncio.Future[None]:
     """Check and apply a raw update of a connected client; the future ends when it is on disk.
 
-    Whoever waits for it has to shield it: others wait for the same.
-
-    Args:
-        decoded: what it says, if that is known.
+    Whoever waits for it has to shield it: others wait for the same. `decoded` is what it says.
 
     Raises:
         AntiphonError: what `validate` refuses; permission_denied, if the session has been
@@ -158,10 +155,7 @@ def _apply(
 def _complete(
     context: Context, actor: Actor, validated: ValidatedUpdate, before: Mapping[str, Status | str]
 ) -> tuple[bytes | None, tuple[str, ...]]:
-    """Add to a client's update who it is, and what its drafts must say.
-
-    Args:
-        before: the status that submitted drafts had.
+    """Add to a client's update who it is, and what its drafts must say; they had a status `before`.
 
     Returns the update with it, and the drafts that are submitted.
     """

@@ -243,11 +243,7 @@ class AuthStore:
         return int((await self.database.select("SELECT number FROM changes"))[0][0])
 
     async def everything(self, since: int | None = None) -> StoredAccess:
-        """Return who may come in.
-
-        Args:
-            since: the version behind which endings are wanted; None: none are.
-        """
+        """Return who may come in, and the endings behind version `since`; without it none."""
         endings: list[Ending] = []
         if since is not None:
             rows = await self.database.select(_ENDINGS, (since, self._name))

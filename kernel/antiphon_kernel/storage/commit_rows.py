@@ -27,11 +27,7 @@ _BLOCK_BITS: Final = 12
 
 
 def op_id(context: int, seq: int) -> int:
-    """The number of a transaction: those of one context follow each other.
-
-    Args:
-        context: what stands for the context in the journal.
-    """
+    """Return the number of a transaction: those of one context (its number) follow each other."""
     return (context << SEQ_BITS) + seq
 
 
@@ -108,9 +104,8 @@ def file_rows(files: Sequence[FileRow]) -> Iterator[Statement]:
 def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
     """Return the statement that puts rows of drifts in the place of those before.
 
-    Args:
-        if_staged: a drift that has arrived stays so: a commit may have failed for all that is known
-            here, and be on disk.
+    With `if_staged` a drift that has arrived stays so: a commit may have failed for all that is
+    known here, and be on disk.
     """
     sql = (
         "INSERT INTO drifts VALUES"

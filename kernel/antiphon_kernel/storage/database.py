@@ -62,9 +62,6 @@ def execute(
 ) -> None:
     """All statements in one transaction, or none of them; those without rows are left out.
 
-    Args:
-        files: what the connection has open; they may be deleted at any time.
-
     Raises:
         sqlite3.Error: nothing of it has happened, unless it was the commit that failed.
         StorageLostError: what is committed is not in the file at its path.
@@ -196,9 +193,8 @@ class Database:
     async def write(self, statements: Iterable[Statement]) -> None:
         """All statements in one transaction, or none of them.
 
-        Args:
-            statements: if they are made one by one, they are made in the thread that writes: the
-                rows of a large transaction keep nobody waiting and are not there all at once.
+        If they are made one by one, they are made in the thread that writes: the rows of a large
+        transaction keep nobody waiting and are not there all at once.
         """
         # Not `_writing`: a generator takes as long as the rest, and this is what every commit does.
         async with self._lock:

@@ -62,8 +62,7 @@ class WriteFence(Protocol):
     def statement(self, group: Sequence[Commit], *others: int) -> Statement:
         """Return `SELECT check_commit(...)` for the contexts and principals of the group.
 
-        Args:
-            others: numbers of contexts of which something is written apart from commits.
+        `others` are numbers of contexts of which something is written apart from commits.
         """
 
     async def refusals(
@@ -224,14 +223,9 @@ class Journal(JournalReader):
         await self._database.insert(sql, (epoch, context.number))
 
     async def load(self, context: ContextRow, after: int = 0, *, omitted: int = 0) -> StoredContext:
-        """Everything that belongs to one context; of its transactions those behind `after`.
+        """Everything of one context; transactions behind `after`, blocks behind `omitted`.
 
-        Args:
-            omitted: number up to which no block is wanted.
-
-        Raises:
-            CorruptContextError: if a transaction is missing or its record cannot be read.
-            AntiphonError: storage_failed.
+        Raises CorruptContextError if a transaction is missing or its record cannot be read.
         """
         updates = await self.updates(context, after)  # first: the blocks of all of them are there
         blocks, undo, clients = await asyncio.gather(
@@ -268,10 +262,7 @@ class Journal(JournalReader):
     def refuse_waiting(self, context: int, error: AntiphonError) -> None:
         """Let what waits to be written of a context fail, until the context is loaded again.
 
-        What is being written already may succeed.
-
-        Args:
-            context: its number.
+        What is being written already may succeed. `context` is its number.
         """
         self._generations[context] = self._generations.get(context, 0) + 1
         self._failures[context] = error

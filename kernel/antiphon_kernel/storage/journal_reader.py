@@ -316,8 +316,7 @@ class JournalReader:
     ) -> list[ChangeRow[int]]:
         """Return the first `limit` transactions behind `after`, in order, without their content.
 
-        Args:
-            block: number of the block that they must have touched.
+        If `block`, the number of one, is given, those that touched it.
         """
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation, length(o.changes) FROM ops o"
@@ -367,11 +366,7 @@ class JournalReader:
 
 
 def versions_of(touched: str) -> dict[int, int]:
-    """Number of each touched block to the version it had then.
-
-    Raises:
-        ValueError: if the column holds something else.
-    """
+    """Number of each touched block to its version then; ValueError if that is something else."""
     pairs = (pair.split(":") for pair in touched.split())
     return {int(number): int(version) for number, version in pairs}
 

@@ -348,8 +348,7 @@ class PostgresDatabase:
 def place_of(url: str) -> str:
     """Return how a database is called in messages: without a password.
 
-    Raises:
-        AntiphonError: storage_failed for a URL in which parts of a password may be something else.
+    Raises storage_failed for a URL in which parts of a password may be something else.
     """
     defaults = {"host": "localhost", "port": 5432, "dbname": ""}
     try:

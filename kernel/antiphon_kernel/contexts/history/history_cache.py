@@ -100,13 +100,10 @@ class HistoryCache:
     async def read_each(
         self, blocks: Sequence[str], read: Callable[[BlockHistory], T]
     ) -> AsyncIterator[list[T]]:
-        """Call `read` with the history of each block, in order, and yield the results in batches.
+        """Call `read` with the up-to-date history of each block; yield the results in batches.
 
         The cost is linear in the number of blocks and transactions, and only the histories of one
         batch are in memory. None is open and nothing is collected while the caller holds a batch.
-
-        Args:
-            read: called when the history is up to date with the document.
         """
         index = JournalIndex(
             self._journal,
@@ -176,11 +173,7 @@ class HistoryCache:
         return results
 
     def follow(self, op: Callable[[], StoredOp]) -> None:
-        """A transaction has been applied to the document.
-
-        Args:
-            op: makes it, if anybody wants to know.
-        """
+        """Follow a transaction of the document, which `op` makes if anybody wants to know."""
         if not self._open and not self._collecting:
             return
         new = op()

@@ -70,11 +70,7 @@ class FollowedHistories:
 
 
 def history_change(op: StoredOp, update: DecodedUpdate, version: int) -> HistoryChange:
-    """Return a transaction, or a part of it, as the history of a block follows it.
-
-    Args:
-        version: of the block, as the transaction leaves it.
-    """
+    """Return what the history of a block follows of a transaction, which leaves it in a version."""
     turn = UndoDirection(op.operation) if op.unit and op.operation in tuple(UndoDirection) else None
     return HistoryChange(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
 
@@ -104,8 +100,7 @@ def copied_texts(stored: Iterable[InheritedText]) -> Inherited:
 def inherit(history: BlockHistory, copied: Copied) -> None:
     """Name those who wrote what was copied before; the history must stand at the copy.
 
-    Raises:
-        DifferentTextError: if that is another text than is known of them.
+    Raises DifferentTextError if that is another text than is known of them.
     """
     for path, one in copied.items():
         if one.text is not None and one.text != history.text(path):
@@ -164,8 +159,7 @@ class InheritedAuthors:
     ) -> Inherited:
         """Return the copied texts of blocks of a context, which may be a source of this one.
 
-        Args:
-            blocks: the id that each has in the context that is asked about, by its number.
+        `blocks` has their ids in the context that is asked about, by number.
         """
         found = {**copied_texts(await self._journal.inherited(row, blocks))}
         origin = row.origin
@@ -224,11 +218,7 @@ class InheritedAuthors:
 
 
 def with_block(runs: Iterable[Run], block: str | None) -> list[Run]:
-    """Return runs of a text that is copied, each with the block whose version it is.
-
-    Args:
-        block: the original, if it is the one that has the versions; None if it is the copy.
-    """
+    """Return runs of a copied text with the block that has the versions: `block`, or the copy."""
 
     def stated(stamp: Stamp) -> Stamp:
         return stamp if stamp.block is not None else replace(stamp, block=block)

@@ -96,11 +96,7 @@ def write_drift(
     time: int,
     changes: Changes,
 ) -> WrittenDrift:
-    """Deliver a drift in one transaction of its target, which is one step of undo there.
-
-    Raises:
-        AntiphonError: what `Context.write` raises.
-    """
+    """Deliver a drift in one transaction of its target, which is one step of undo there."""
     document, source = context.document, taken.document
     header_block = str(context.next_block_id(actor.principal.id))
     authors = {one: BlockId.parse(one).principal for one in taken.blocks}

@@ -84,11 +84,7 @@ async def read_now(context: Context, client_id: int) -> Document:
 
 
 def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader]) -> Document:
-    """Return the document of a whole state.
-
-    Args:
-        headers: those of its blocks.
-    """
+    """Return the document of a whole state, and of the headers of its blocks."""
     loader = DocumentLoader(client_id)
     loader.apply(state)
     return loader.finish(headers)
@@ -106,11 +102,8 @@ async def start_fork(
     """Return the initial content of the new context: its members, then each block.
 
     Each block has a transaction of its own, so that to read the history of one is not to read them
-    all; and there is a snapshot, so that to open the context is not to read them all either.
-
-    Args:
-        client_id: under which the copies are written.
-        limits: of header values; damaged ones are left out.
+    all; and there is a snapshot, so that to open the context is not to read them all either. The
+    copies are written under `client_id`; header values beyond the limits are left out.
     """
     source, session = fork.document, SessionRow.of(actor)
     commits: list[Commit] = []
@@ -163,8 +156,7 @@ def _rename(
 ) -> InitialChange | None:
     """Return the change that makes copied summaries name what was copied by the paths it has now.
 
-    Args:
-        names: what is derived from the id of each block, by that which is from the id of its copy.
+    `names` has what is derived from the id of each copy, by what is from that of its original.
     """
     splices: dict[str, list[TextSplice]] = {}
     for block, copy in copies.items() if names else ():

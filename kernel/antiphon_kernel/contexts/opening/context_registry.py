@@ -82,10 +82,7 @@ class ContextRegistry:
         return self._rows[context]
 
     def find(self, reference: str) -> ContextId:
-        """A context by label, id or prefix of an id.
-
-        Raises AntiphonError context_not_found or ambiguous_id.
-        """
+        """A context by label, id or prefix of an id; raises context_not_found or ambiguous_id."""
         row = self._rows.get(ContextId(reference))
         if row is not None:
             return row.id
@@ -117,11 +114,7 @@ class ContextRegistry:
         return number
 
     def free_label(self, stem: str, besides: Collection[str] = ()) -> str:
-        """A label that nobody has: the stem itself, or with a number behind it.
-
-        Args:
-            besides: further labels that are not free.
-        """
+        """A label that nobody has, nor `besides`: the stem itself, or with a number behind it."""
         taken = self._labels.keys() | self._reserved | set(besides)
         label, number = stem[:NAME_LENGTH], 1
         while label in taken:
@@ -210,10 +203,7 @@ class ContextRegistry:
         return rows
 
     async def rename(self, actor: Actor, context: Context, label: str) -> int:
-        """Give a context another label; the version of the context that has it.
-
-        Raises AntiphonError invalid_params if the label is taken or cannot be one.
-        """
+        """Give a context another label, as `create` does; the version of it that has that."""
         row = context.row
         if label == row.label:
             return await _unchanged(context)

@@ -38,12 +38,8 @@ async def open_document(
 ) -> tuple[StoredContext, Document]:
     """Load a context from the journal, and build its document.
 
-    Args:
-        client_id: a random one, from which the document's is derived.
-
-    Raises:
-        CorruptContextError: if what is stored cannot be read.
-        AntiphonError: storage_failed.
+    The document's client id is derived from `client_id`, a random one. Raises CorruptContextError
+    if what is stored cannot be read, and storage_failed.
     """
     with without_collection():
         last, clients, snapshot = await asyncio.gather(
@@ -67,11 +63,9 @@ async def open_document(
 async def open_recent(
     journal: Journal, row: ContextRow, client_id: int
 ) -> tuple[StoredContext, Document] | None:
-    """Load the last blocks of a context, and build a document of them.
+    """Load the last blocks of a context, and build a document of them, as `open_document` does.
 
     None if they are not stored, or more has changed since than their texts.
-
-    Takes and raises what `open_document` does.
     """
     recent = await journal.recent_states.read(row)
     if recent is None:
@@ -121,11 +115,8 @@ async def finish(
 ) -> Document:
     """Return the document of what has been read and of the transactions behind it, up to `seq`.
 
-    Args:
-        blocks: ids of its blocks, as far as somebody else keeps them.
-
-    Raises:
-        CorruptContextError: if one cannot be read; it names the transaction where that can be told.
+    `blocks` are ids of its blocks that somebody else keeps. Raises CorruptContextError, naming the
+    transaction that cannot be read where that can be told.
     """
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]

@@ -133,8 +133,7 @@ class OpenContexts:
     async def open(self, context: ContextId, *, is_partial: bool = False) -> Context:
         """A context of the directory, opened if it is not yet; open until the work is over.
 
-        Args:
-            is_partial: whether the last blocks of a long one are enough.
+        If `is_partial`, the last blocks of a long one are enough.
         """
         async with self._opening.setdefault(context, asyncio.Lock()):
             found = self._open.get(context)
@@ -302,8 +301,7 @@ class OpenContexts:
     async def _store_all(self, context: Context, *, is_wanted: bool) -> None:
         """Bring in what has been accepted, and write what opening the context again needs.
 
-        Args:
-            is_wanted: whether another kernel opens it at once if it is used: its clients wait.
+        If it `is_wanted`, another kernel opens it at once if it is used: its clients wait.
         """
         await context.in_flight.finish()
         context.appends.flush_all()
@@ -336,8 +334,7 @@ class OpenContexts:
     async def end_session(self, session: SessionId, *, leaves_leases: bool) -> None:
         """Interrupt the blocks a session has left running; wait until that is on disk.
 
-        Args:
-            leaves_leases: whether they are interrupted only when nobody writes in them for a while.
+        If it `leaves_leases`, only when nobody writes in them for a while.
         """
         left = self._writers.end_session(session, leaves_leases=leaves_leases)
         self._watch_leases()
