@@ -136,7 +136,7 @@ class ToolPermissions:
         self._reading = asyncio.Lock()
 
     async def load(self, is_here: Callable[[ContextId], bool] = lambda _: False) -> None:
-        """Read what is stored, also by other kernels: nobody else decides where a context `is_here`."""
+        """Read what is stored, also by other kernels: nobody else decides where one `is_here`."""
         async with self._reading:
             stored = await self._auth.records(ToolPermission)
             found = [one for one in stored if not is_here(one.context)]
