@@ -41,7 +41,7 @@ from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
+from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -343,7 +343,7 @@ class Kernel:
         actor = replace(self._actor(principal, via, credential), lasts=lasts, within=within)
         self.sessions.open(actor)
         if self.access.on_session_opened(actor) or (credential is None and lasts):
-            self.journal.add_session(SessionRow.of(actor))
+            self.journal.add_session(actor)
         return actor
 
     def open_work_session(self, asker: Actor, needs: Permission) -> Actor:

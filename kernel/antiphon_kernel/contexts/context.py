@@ -54,7 +54,6 @@ from antiphon_kernel.storage import (
     FileRow,
     InheritedText,
     Journal,
-    SessionRow,
     StoredContext,
     UndoRow,
 )
@@ -528,8 +527,7 @@ class Context:
             context=self.row,
             seq=self.seq,
             time=time,
-            principal=change.actor.principal,
-            session=SessionRow.of(change.actor),
+            actor=change.actor,
             operation=change.operation,
             blocks=tuple(rows.values()),
             update=update,

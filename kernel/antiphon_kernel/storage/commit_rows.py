@@ -9,10 +9,10 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
+from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
-from antiphon_kernel.types.records import Run
+from antiphon_kernel.types.records import Actor, Run
 from antiphon_kernel.yjs.restored_ids import encode_restored
 
 SEQ_BITS: Final = 32
@@ -54,14 +54,14 @@ ADD_PRESENCE: Final = (
 _SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
 
-def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) -> Statement:
+def session_rows(sessions: Iterable[Actor], principals: Mapping[str, int]) -> Statement:
     """Return the statement that records sessions; those that are recorded already stay as they are.
 
     `principals` maps ids to the numbers that stand for them in other rows.
     """
     return (
         "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
-        [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
+        [(one.session, principals[one.principal.id], one.via, one.since) for one in sessions],
     )
 
 
@@ -78,8 +78,8 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
                 op_id(one.context.number, one.seq),
                 RECORD_FORMAT,
                 one.time,
-                principals[one.principal.id],
-                one.session.id,
+                principals[one.actor.principal.id],
+                one.actor.session,
                 one.operation if one.operation != _MOST_FREQUENT else None,
                 one.unit,
                 stored_blocks(one.blocks),
@@ -122,7 +122,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
     yield (
         "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
         [
-            (one.context.number, client, principals[one.principal.id])
+            (one.context.number, client, principals[one.actor.principal.id])
             for one in group
             for client in one.clients
         ],

@@ -29,7 +29,6 @@ from antiphon_kernel.storage.rows import (
     ContextRow,
     DriftRow,
     FileRow,
-    SessionRow,
     StoredContext,
 )
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
@@ -39,7 +38,7 @@ from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.signal import Signal
 
 WATCH_SECONDS: Final = 2.0
@@ -89,7 +88,7 @@ class Journal(JournalReader):
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._new_sessions: list[SessionRow] = []
+        self._new_sessions: list[Actor] = []
         self._new_presences: list[Row] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""
@@ -172,7 +171,7 @@ class Journal(JournalReader):
         sql = "UPDATE principals SET display_name = ? WHERE id = ?"
         await self._database.insert(sql, (principal.display_name, principal.id))
 
-    def add_session(self, session: SessionRow) -> None:
+    def add_session(self, session: Actor) -> None:
         """Record a session that may never commit anything; with others, or with a commit."""
         if self._broken is not None:
             return
@@ -377,9 +376,9 @@ class Journal(JournalReader):
             return self._broken
         count, presences = len(self._new_sessions), self._new_presences
         self._new_presences = []  # those that cannot be written are lost
-        sessions = {one.id: one for one in self._new_sessions}
-        sessions |= {one.session.id: one.session for one in group}
-        unknown = [one for one in sessions.values() if one.id not in self._recorded]
+        sessions = {one.session: one for one in self._new_sessions}
+        sessions |= {one.actor.session: one.actor for one in group}
+        unknown = [one for one in sessions.values() if one.session not in self._recorded]
         try:
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
@@ -391,7 +390,7 @@ class Journal(JournalReader):
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
         del self._new_sessions[:count]
-        self._recorded.update(dict.fromkeys(one.id for one in unknown))
+        self._recorded.update(dict.fromkeys(one.session for one in unknown))
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]
         return None

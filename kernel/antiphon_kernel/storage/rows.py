@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Actor, Principal, Run
+from antiphon_kernel.types.records import Actor, Run
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 
 
@@ -103,11 +103,6 @@ class SessionRow(NamedTuple):
     principal: str
     via: str
     opened: int
-
-    @classmethod
-    def of(cls, actor: Actor) -> SessionRow:
-        """Return the row of the session that `actor` acts through."""
-        return cls(actor.session, actor.principal.id, actor.via, actor.since)
 
 
 class BlockRow(NamedTuple):
@@ -217,8 +212,7 @@ class Commit(NamedTuple):
     context: ContextRow
     seq: int
     time: int
-    principal: Principal
-    session: SessionRow
+    actor: Actor
     operation: str
     blocks: tuple[BlockRow, ...]
     """The blocks it touched, with their new versions."""
@@ -253,7 +247,7 @@ class Commit(NamedTuple):
         return StoredOp(
             self.seq,
             self.time,
-            self.principal.id,
+            self.actor.principal.id,
             self.operation,
             {block.number: block.version for block in self.blocks},
             self.update,

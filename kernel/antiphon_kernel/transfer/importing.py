@@ -22,7 +22,6 @@ from antiphon_kernel.storage import (
     Commit,
     ContextRow,
     InheritedText,
-    SessionRow,
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.transfer.exporting import (
@@ -335,21 +334,10 @@ class _ImportReader:
         inherited: tuple[InheritedText, ...],
         blobs: tuple[Blob, ...] = (),
     ) -> None:
-        assert transaction.update is not None, "what is added is new"
-        self._commits.append(
-            Commit(
-                context=self._row,
-                seq=len(self._commits) + 2,
-                time=self._time,
-                principal=self._actor.principal,
-                session=SessionRow.of(self._actor),
-                operation="import",
-                blocks=blocks,
-                update=transaction.update,
-                inherited=inherited,
-                blobs=blobs,
-            )
-        )
+        update, seq = transaction.update, len(self._commits) + 2
+        assert update is not None, "what is added is new"
+        about = self._row, seq, self._time, self._actor, "import", blocks, update
+        self._commits.append(Commit(*about, inherited=inherited, blobs=blobs))
 
 
 def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> PrincipalKind:

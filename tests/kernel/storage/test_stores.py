@@ -34,7 +34,7 @@ from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ItemId
 from tests.errors import raises
-from tests.kernel.storage.commits import AMY, BO, SESSION, UNDO, blocks, commit, found
+from tests.kernel.storage.commits import AMY, AT_WORK, BO, SESSION, UNDO, blocks, commit, found
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def test_queries_of_operations_answer_alike(journal: Journal) -> None:
         commit(row, 2, blocks=blocks(1)),
         commit(row, 3, blocks=blocks(4096), operation="splice"),
         commit(row, 4, blocks=blocks(2, 3)),
-        commit(row, 5, blocks=blocks(2), principal=BO),
+        commit(row, 5, blocks=blocks(2), actor=replace(AT_WORK, principal=BO)),
     ]
     await journal.commit(*many)
 
@@ -127,7 +127,7 @@ async def test_rows_that_are_there_already_are_replaced_or_kept(journal: Journal
             blocks=blocks(1, version=2),
             undo=(redo, UNDO._replace(block="y")),
             dropped_undo=(key,),
-            principal=BO,
+            actor=replace(AT_WORK, principal=BO),
             clients=(7,),
         )
     )

@@ -26,7 +26,6 @@ from antiphon_kernel.storage import (
     ContextRow,
     ForkOrigin,
     Journal,
-    SessionRow,
     Snapshot,
 )
 from antiphon_kernel.time_slice import TimeSlice
@@ -105,12 +104,10 @@ async def start_fork(
     all; and there is a snapshot, so that to open the context is not to read them all either. The
     copies are written under `client_id`; header values beyond the limits are left out.
     """
-    source, session = fork.document, SessionRow.of(actor)
-    commits: list[Commit] = []
+    source, commits = fork.document, list[Commit]()
 
     def add(update: bytes, blocks: tuple[BlockRow, ...] = (), operation: str = FORK) -> None:
-        seq = len(commits) + 2
-        commits.append(Commit(row, seq, time, actor.principal, session, operation, blocks, update))
+        commits.append(Commit(row, len(commits) + 2, time, actor, operation, blocks, update))
 
     copier, slices = BlockCopier(source, client_id), TimeSlice()
     members = copier.add_members(source.members())
@@ -197,7 +194,7 @@ async def _make_changes(
         known: the row of each block that is there.
         commits: those from seq 2 on; the last of all gets the snapshot.
     """
-    ids, session, slices = BlockIds(row.id, known), SessionRow.of(actor), TimeSlice()
+    ids, slices = BlockIds(row.id, known), TimeSlice()
     for change in changes:
         with document.transaction(change.operation) as transaction:
             MemberRegistry(document).introduce(actor.principal)
@@ -211,8 +208,8 @@ async def _make_changes(
             before = known.get(block) or BlockRow(len(known) + 1, block, 0)
             known[block] = before._replace(version=before.version + 1)
             rows.append(known[block])
-        seq, of = len(commits) + 2, change.operation
-        commits.append(Commit(row, seq, time, actor.principal, session, of, tuple(rows), update))
+        of = change.operation
+        commits.append(Commit(row, len(commits) + 2, time, actor, of, tuple(rows), update))
         await slices.pause()
     snapshot = Snapshot(commits[-1].seq, document.state_vector(), (document.update_since(),))
     commits[-1] = commits[-1]._replace(snapshot=snapshot)

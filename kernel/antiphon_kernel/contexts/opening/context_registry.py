@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal, SessionRow
+from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind
@@ -182,18 +182,8 @@ class ContextRegistry:
             for at, (row, beginning) in enumerate(zip(rows, beginnings, strict=True)):
                 row = replace(row, origin=beginning.origin, creator=asker.principal.id)
                 rows[at] = self._numbers[row.number] = row
-                commits.append(
-                    Commit(
-                        context=row,
-                        seq=1,
-                        time=time,
-                        principal=founder.principal,
-                        session=SessionRow.of(founder),
-                        operation="found",
-                        blocks=(),
-                        update=genesis_update(row.id, row.epoch, row.label),
-                    )
-                )
+                update = genesis_update(row.id, row.epoch, row.label)
+                commits.append(Commit(row, 1, time, founder, "found", (), update))
                 commits += beginning.commits
         except BaseException:
             self._reserved.difference_update(reserved)
