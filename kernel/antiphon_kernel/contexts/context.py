@@ -313,9 +313,8 @@ class Context:
             blobs: stored with it, as the others, or neither is; see `PendingCommit`.
         """
         self._check_writer(actor, blocks)
-        return self._write(
-            actor, operation, change, blocks, undo, blobs, file, drift=drift, inherited=inherited
-        )
+        about = {"blobs": tuple(blobs), "file": file, "drift": drift, "inherited": inherited}
+        return self._write(actor, operation, change, blocks, undo, **about)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""
@@ -337,18 +336,16 @@ class Context:
         actor: Actor,
         row: UndoRow,
         plan: UpdatePlan,
-        blocks: Sequence[str] = (),
-        drift: DriftRow | None = None,
+        blocks: Sequence[str],
+        drift: DriftRow | None,
     ) -> CommitHandle:
         """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
         Args:
-            plan: what has to be written there.
-            blocks: those that it changes, if it is not only that of the row.
+            plan: what has to be written in `blocks`.
             drift: of a unit that is one, with its new state. Blocks that it brought are hidden if
                 nothing is left in them, and shown again.
         """
-        blocks = blocks or (row.block,)
         self._check_writer(actor, blocks)
         clock, transaction, update = self._execute(actor, row.stack, plan, blocks)
         if drift is not None:
@@ -379,19 +376,18 @@ class Context:
     def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
         """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
-        with self.failing(), self.document.transaction(operation) as transaction:
-            self.members.introduce(actor.principal)
+
+        def change() -> None:
             self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
-        self.row = row
-        return self.commit(
-            PendingCommit(actor, operation, transaction, transaction.update, restated=True)
-        )
+            self.row = row
+
+        return self._write(actor, operation, change, (), restated=True)
 
     def ensure_member(self, actor: Actor) -> Member:
         """Make a principal, who may be a reader, known to the document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
             self.raise_if_stopped()
-            self._write(actor, "join", lambda: self.members.introduce(actor.principal), (), None)
+            self._write(actor, "join", lambda: self.members.introduce(actor.principal), ())
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member
@@ -418,9 +414,7 @@ class Context:
         operation: str,
         change: Callable[[], None],
         blocks: Sequence[str],
-        undo: UndoKind | None,
-        blobs: Sequence[Blob] = (),
-        file: FileRow | None = None,
+        undo: UndoKind | None = None,
         **about: Any,
     ) -> CommitHandle:
         with self.failing():
@@ -428,10 +422,7 @@ class Context:
                 change()
             _check_stated(transaction, blocks)
             update = self.members.with_member(actor, transaction)
-        pending = PendingCommit(
-            actor, operation, transaction, update, undo, blobs=tuple(blobs), file=file, **about
-        )
-        return self.commit(pending)
+        return self.commit(PendingCommit(actor, operation, transaction, update, undo, **about))
 
     def _append(
         self,
@@ -445,13 +436,8 @@ class Context:
         self.raise_if_stopped()
         known = self.histories.opened([block])
         if known is None or not text or self.document.tail_is_live(block, section):
-            return self._write(
-                actor,
-                "append",
-                lambda: self.document.append(block, text, section),
-                (block,),
-                undo,
-            )
+            write = partial(self.document.append, block, text, section)
+            return self._write(actor, "append", write, (block,), undo)
         plan = known[0].plan_append(section, text)
         _, transaction, update = self._execute(actor, "append", plan, (block,))
         written = self.commit(PendingCommit(actor, "append", transaction, update, undo))
@@ -567,8 +553,7 @@ class Context:
         versions: Mapping[str, int],
         future: asyncio.Future[None],
     ) -> None:
-        error = future.exception()
-        if error is not None:
+        if (error := future.exception()) is not None:
             assert isinstance(error, AntiphonError)
             self.stop(error)
             return

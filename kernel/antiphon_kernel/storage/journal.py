@@ -173,18 +173,19 @@ class Journal(JournalReader):
 
     def add_session(self, session: Actor) -> None:
         """Record a session that may never commit anything; with others, or with a commit."""
-        if self._broken is not None:
-            return
-        self._new_sessions.append(session)
-        self._idle.clear()
-        self._wake.set()
+        if self._broken is None:
+            self._new_sessions.append(session)
+            self._wake_writer()
 
     def add_presences(self, presences: Iterable[Row]) -> None:
         """Record where sessions are, in rows of `ADD_PRESENCE`; with others, or with a commit."""
         if self._broken is None:
             self._new_presences += presences
-            self._idle.clear()
-            self._wake.set()
+            self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        self._idle.clear()
+        self._wake.set()
 
     def add_context(
         self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
@@ -254,8 +255,7 @@ class Journal(JournalReader):
             future.set_exception(self._broken)
             return future
         self._waiting.append((commits, future))
-        self._idle.clear()
-        self._wake.set()
+        self._wake_writer()
         return future
 
     def refuse_waiting(self, context: int, error: AntiphonError) -> None:
