@@ -26,7 +26,7 @@ from antiphon_kernel.access import (
 )
 from antiphon_kernel.cluster import Cluster, NewsKind
 from antiphon_kernel.contexts import BlockOwners, Context, PresenceRecorder, UseScope
-from antiphon_kernel.contexts.lineage import Drifts
+from antiphon_kernel.contexts.lineage.drifts import Drifts
 from antiphon_kernel.contexts.opening import (
     ContextRegistry,
     First,

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.commit_types import Applied
-from antiphon_kernel.contexts.lineage import InitialChange, start_with
+from antiphon_kernel.contexts.lineage.forking import InitialChange, start_with
 from antiphon_kernel.contexts.opening import ContextRegistry, InitialContent, OpenContexts
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import (
+from antiphon_kernel.contexts.lineage.forking import (
     FORK,
     Fork,
     read_now,

@@ -18,15 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from antiphon_kernel.access import VIA_TURN, AuthenticationError, Dismissal
 from antiphon_kernel.cluster import forwarding
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import (
+from antiphon_kernel.contexts.lineage.drifting import (
     Changes,
     TakenBlocks,
     WrittenDrift,
     capture,
-    check_mergeable,
-    read_version,
     write_drift,
 )
+from antiphon_kernel.contexts.lineage.forking import read_version
+from antiphon_kernel.contexts.lineage.merging import check_mergeable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel

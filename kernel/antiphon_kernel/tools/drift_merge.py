@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.history.replay import with_block
-from antiphon_kernel.contexts.lineage import (
-    Changes,
+from antiphon_kernel.contexts.lineage.drifting import Changes
+from antiphon_kernel.contexts.lineage.merging import (
     MergedBlock,
     MergePlan,
     check_mergeable,

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import read_version
+from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.conversation import (
     ContextLayout,
     current_layout,

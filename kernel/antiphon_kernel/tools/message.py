@@ -14,7 +14,7 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
-from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now, split_calls
+from antiphon_kernel.contexts.lineage.forking import Fork, InitialChange, read_now, split_calls
 from antiphon_kernel.contexts.ordering import order_after
 from antiphon_kernel.conversation import (
     MESSAGE,
