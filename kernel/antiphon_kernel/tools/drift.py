@@ -481,7 +481,7 @@ async def _write(
         plan = await planned(kernel, fork, context)
         blocks, changes = merge_changes(fork, context, plan, request.merge, actor, time)
         document = capture(fork.document, blocks, kernel.ids.client_id())
-        taken = TakenBlocks(source, document, blocks, plan.authors)
+        taken = TakenBlocks(document, blocks, plan.authors)
         row = replace(row, version=plan.version)
     else:
         if document is None:
@@ -501,7 +501,7 @@ async def _write(
             request.wakes,
         )
         find = kernel.members.find
-        return context, write_drift(context, actor, row, origin, taken, find, time, changes)
+        return context, write_drift(context, actor, row, origin, find, time, changes, taken)
 
 
 async def resume_all_drifts(kernel: Kernel) -> None:
