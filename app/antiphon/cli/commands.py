@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import CommandError, KernelCommand, call_failures
 from antiphon.cli.export import SIZE, export
 from antiphon.cli.kernel_option import (
     AS_KIND,
@@ -70,6 +70,10 @@ def _split_line(argument: str) -> tuple[Path, int | None]:
 
 class _FileOrCommand(CommandGroup):
     """Commands, and a file in the place of one: the name of a command is always that."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with call_failures(ctx):
+            return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -177,7 +181,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
         await LinearSession(calls, sys.stdin.buffer, sys.stdout.buffer).run(context)
 
     try:
-        run_with_kernel(own_kernel(data), talk, as_name=as_name, once=False)
+        run_with_kernel(own_kernel(data, as_name), talk, once=False)
     except (KeyboardInterrupt, NoReaderError):
         return
 
@@ -346,7 +350,7 @@ def join(
     open_on_terminal(replace(here, address=address, context=context or named))
 
 
-@antiphon.command()
+@antiphon.command(cls=KernelCommand)
 @click.argument("tool", required=False, shell_complete=complete_tool)
 @click.argument("params", metavar="[JSON]", required=False)
 @click.option(
@@ -368,8 +372,6 @@ def call(
     as_json: bool,
     kernel: KernelTarget,
     context: str | None,
-    as_name: str | None,
-    as_kind: str | None,
 ) -> None:
     """Call one of the kernel's tools and print its result.
 
@@ -398,7 +400,7 @@ def call(
         sys.stdout.buffer.write(dump_json_line(result, indent=indent).encode("utf-8") + b"\n")
         sys.stdout.buffer.flush()
 
-    run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name, as_kind=as_kind, once=not jsonl)
+    run_with_kernel(kernel, ask, once=not jsonl)
 
 
 @antiphon.command()
@@ -415,17 +417,12 @@ def mcp(data: Path | None, as_name: str | None) -> None:
         raise CommandError(
             "MCP needs a library that is not installed: pip install 'antiphon[agents]'."
         )
-    from antiphon_kernel.types.errors import AntiphonError
-
     with default_sigint():
         from antiphon.cli.mcp_bridge import McpBridge
 
     query = {"as": as_name} if as_name is not None else {}
     streams = sys.stdin.buffer, sys.stdout.buffer
-    try:
-        run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
-    except AntiphonError as error:
-        raise call_error(error) from error
+    run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
 
 
 def _print_address(data: Path | None) -> None:
@@ -433,29 +430,20 @@ def _print_address(data: Path | None) -> None:
     from antiphon.cli.launcher import ensure_kernel
     from antiphon_kernel.client.address import read_address
     from antiphon_kernel.client.discovery import running_kernels
-    from antiphon_kernel.types.errors import AntiphonError
 
-    try:
-        folder = data
-        if folder is None and Path.cwd().resolve() == Path.home().resolve():
-            folder = next((one.data for one in running_kernels() if not one.demo), None)
-        address = read_address(ensure_kernel(folder))
-    except AntiphonError as error:
-        raise call_error(error) from error
+    folder = data
+    if folder is None and Path.cwd().resolve() == Path.home().resolve():
+        folder = next((one.data for one in running_kernels() if not one.demo), None)
+    address = read_address(ensure_kernel(folder))
     print_result({"kernel": address.kernel, "socket": address.socket}, True)
 
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:
     """The data folder of the kernel to join, and whether it is a demo."""
     from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
-    from antiphon_kernel.types.errors import AntiphonError
 
     if data is not None:
-        try:
-            address = kernel_at(data)
-        except AntiphonError as error:
-            raise call_error(error) from error
-        if address is None:
+        if kernel_at(data) is None:
             raise CommandError(
                 f"no kernel serves {data}: start one with `antiphon --data {data}`.",
                 ExitCode.NO_KERNEL,
@@ -486,7 +474,6 @@ def _open_started(
     """Show the app on a kernel of its own, started if none runs."""
     from antiphon.cli.launcher import KernelLauncher
     from antiphon.options import AppOptions
-    from antiphon_kernel.types.errors import AntiphonError
 
     if show is open_on_terminal:
         require_terminal()
@@ -501,8 +488,5 @@ def _open_started(
         restart=starter.restart,
         has_kernel=lambda: starter.look() is not None,
     )
-    try:
-        starter.start()
-        show(options)  # the kernel comes up meanwhile
-    except AntiphonError as error:
-        raise call_error(error) from error
+    starter.start()
+    show(options)  # the kernel comes up meanwhile

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import CommandError
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.signals import default_sigint
 from antiphon_kernel.types.constants import ExitCode
@@ -89,23 +89,19 @@ def replay(target: str, speed: float, max_pause: float, kernel: KernelTarget) ->
         from antiphon.options import AppOptions
         from antiphon.replay.replay import Replay
         from antiphon_kernel.client.transfers import export_context
-        from antiphon_kernel.types.errors import AntiphonError
 
     path, address = Path(target), None
-    try:
-        if path.is_file():
-            with path.open("rb") as lines:
-                read, data, context = Replay.read(lines, max_pause=max_pause), path.absolute(), None
-        else:
-            address = kernel.find()()
-            pieces = export_context(address, {"context": target, "format": "replay"})
-            lines_of = chain.from_iterable(piece.splitlines(keepends=True) for piece in pieces)
-            read = Replay.read(lines_of, max_pause=max_pause)
-            context, data = read.header.context_id, Path(address.data or state_folder())
-            if address.reachable_socket is not None:
-                address = None  # `data` leads to it, also when it is started anew
-    except AntiphonError as error:
-        raise call_error(error) from error
+    if path.is_file():
+        with path.open("rb") as lines:
+            read, data, context = Replay.read(lines, max_pause=max_pause), path.absolute(), None
+    else:
+        address = kernel.find()()
+        pieces = export_context(address, {"context": target, "format": "replay"})
+        lines_of = chain.from_iterable(piece.splitlines(keepends=True) for piece in pieces)
+        read = Replay.read(lines_of, max_pause=max_pause)
+        context, data = read.header.context_id, Path(address.data or state_folder())
+        if address.reachable_socket is not None:
+            address = None  # `data` leads to it, also when it is started anew
     require_terminal()
     options = AppOptions(data=data, address=address, context=context, replay=read, speed=speed)
     open_on_terminal(options)

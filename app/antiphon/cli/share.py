@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import CommandError, KernelCommand
 from antiphon.cli.kernel_option import (
     DATA,
     KernelTarget,
@@ -56,7 +56,7 @@ class Duration(click.ParamType[int]):
         return int(found[1]) * _MINUTES[found[2]]
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.option(
     "--role",
     type=click.Choice(["editor", "viewer", "agent", "source"]),
@@ -96,7 +96,7 @@ def invite(
     started.
     """
     wanted = {"role": role, "minutes": minutes, "name": name, "uses": uses}
-    made, words = _invitation(own_kernel(data), wanted, as_json)
+    made, words = _invitation(own_kernel(data), wanted)
     if as_json:
         print_result(made, as_json)
         return
@@ -109,12 +109,10 @@ def invite(
     click.echo(f"antiphon: {words}", err=True)
 
 
-def _invitation(
-    kernel: KernelTarget, wanted: dict[str, Any], as_json: bool
-) -> tuple[dict[str, Any], str]:
+def _invitation(kernel: KernelTarget, wanted: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Make an invitation; return it, and words that say whom it lets in."""
     params = {key: value for key, value in wanted.items() if value is not None}
-    made = call_kernel(kernel, "kernel.invite", params, as_json=as_json)
+    made = call_kernel(kernel, "kernel.invite", params)
     until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
     article = "an" if wanted["role"] in ("editor", "agent") else "a"
     take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
@@ -129,7 +127,7 @@ _ANY: Final = ("0.0.0.0", "::", "")
 """Addresses that stand for every interface."""
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.option(
     "--role",
     type=click.Choice(["editor", "viewer"]),
@@ -240,35 +238,32 @@ def share(
     if not web and (uses or url):
         raise click.UsageError("--uses and --url go with --web")
     why = {"reason": reason or ""}
-    try:
-        folder = ensure_kernel(data)
-        kernel = KernelTarget(lambda: lambda: read_address(folder))
-        if stop:
-            stopped = stop_host(folder, "ssh") | stop_host(folder, "web")
-            words = "Not shared any more." if stopped else "It was not shared."
-            print_result({"stopped": stopped}, as_json, [words])
-        elif promote is not None:
-            _change(kernel, "kernel.role", {"principal": promote, "role": "editor"}, as_json)
-        elif demote is not None:
-            _change(kernel, "kernel.role", {"principal": demote, "role": "viewer"}, as_json)
-        elif kick is not None:
-            _change(kernel, "kernel.kick", {"principal": kick} | why, as_json)
-        elif session is not None:
-            _change(kernel, "session.end", {"session": session} | why, as_json)
-        elif lists:
-            _list(folder, kernel, as_json)
-        elif web:
-            wanted = {"role": role or "viewer", "name": name, "uses": uses}
-            wanted["minutes"] = 24 * 60 if minutes is None else minutes
-            options = HostOptions(kind="web", bind=bind, port=port, url=url)
-            _share_web(folder, kernel, wanted, options, as_json)
-        else:
-            added = _add_keys(kernel, as_json, users, files, name, role)
-            until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
-            options = HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until)
-            _share(folder, kernel, added, options, as_json)
-    except AntiphonError as error:
-        raise call_error(error, as_json=as_json) from error
+    folder = ensure_kernel(data)
+    kernel = KernelTarget(lambda: lambda: read_address(folder))
+    if stop:
+        stopped = stop_host(folder, "ssh") | stop_host(folder, "web")
+        words = "Not shared any more." if stopped else "It was not shared."
+        print_result({"stopped": stopped}, as_json, [words])
+    elif promote is not None:
+        _change(kernel, "kernel.role", {"principal": promote, "role": "editor"}, as_json)
+    elif demote is not None:
+        _change(kernel, "kernel.role", {"principal": demote, "role": "viewer"}, as_json)
+    elif kick is not None:
+        _change(kernel, "kernel.kick", {"principal": kick} | why, as_json)
+    elif session is not None:
+        _change(kernel, "session.end", {"session": session} | why, as_json)
+    elif lists:
+        _list(folder, kernel, as_json)
+    elif web:
+        wanted = {"role": role or "viewer", "name": name, "uses": uses}
+        wanted["minutes"] = 24 * 60 if minutes is None else minutes
+        options = HostOptions(kind="web", bind=bind, port=port, url=url)
+        _share_web(folder, kernel, wanted, options, as_json)
+    else:
+        added = _add_keys(kernel, users, files, name, role)
+        until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
+        options = HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until)
+        _share(folder, kernel, added, options, as_json)
 
 
 def _share(
@@ -284,7 +279,7 @@ def _share(
         raise CommandError(
             "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'."
         )
-    keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
+    keys = call_kernel(kernel, "key.list", {})["keys"]
     good = [one for one in keys if one["state"] == "good"]
     if running_host(folder, "ssh") is None and not is_loopback(options.bind) and not good:
         raise CommandError(
@@ -332,7 +327,7 @@ def _share_web(
             "a browser needs a library that is not installed: pip install 'antiphon[web]'."
         )
     address = _started(folder, options)
-    made, words = _invitation(kernel, wanted, as_json)
+    made, words = _invitation(kernel, wanted)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
     lines = [link, f"  {words}", "  It ends with antiphon share --stop, or with the kernel."]
@@ -361,7 +356,7 @@ def _change(kernel: KernelTarget, tool: str, params: dict[str, str], as_json: bo
     """Change what somebody may do or has open, and say what has come of it."""
     from antiphon_kernel.types.roles import AccessRole
 
-    told = call_kernel(kernel, tool, params, as_json=as_json)
+    told = call_kernel(kernel, tool, params)
     words = f"Ended {count_of(told['ended'], 'connection')}."
     if tool == "kernel.role":
         stands = AccessRole(told["role"]).described()
@@ -379,7 +374,7 @@ def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
         own = (await calls.call("session.whoami", {}))["session"]
         return members, (await calls.call("key.list", {}))["keys"], own
 
-    members, keys, own = run_with_kernel(kernel, ask, as_json=as_json, once=False)
+    members, keys, own = run_with_kernel(kernel, ask, once=False)
     here = [
         {"username": one["username"], "role": one["role"], **session}
         for one in members
@@ -422,7 +417,6 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
 
 def _add_keys(
     kernel: KernelTarget,
-    as_json: bool,
     users: tuple[str, ...],
     files: tuple[Path, ...],
     name: str | None,
@@ -455,7 +449,7 @@ def _add_keys(
             added.append(await calls.call("key.add", asked | wanted))
         return added
 
-    return run_with_kernel(kernel, add, as_json=as_json, once=False)
+    return run_with_kernel(kernel, add, once=False)
 
 
 FORGE_VARIABLE: Final = "ANTIPHON_FORGE"
