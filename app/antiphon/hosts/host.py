@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from antiphon.hosts.host_address import (
 )
 from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
-from antiphon_kernel.client.address import last_port, read_address, take_lock
+from antiphon_kernel.client.address import on_last_port, read_address, take_lock
 from antiphon_kernel.client.ownership import check_ownership, write_private
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -87,11 +87,16 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
     guests = data / GUESTS_FOLDER.format(options.kind)
     guests.mkdir(mode=0o700, exist_ok=True)
     context = SessionContext(link, processes, guests, options.ask)
-    listener = await _listen(data, context, options)
+    listen: Callable[[SessionContext, HostOptions], Awaitable[HostListener]]
+    listen = import_module(f"antiphon.{options.kind}.server").listen
+    listener = await on_last_port(
+        data / PORT_FILE.format(options.kind),
+        options.port,
+        lambda port: listen(context, options.model_copy(update={"port": port})),
+    )
     preparing = asyncio.create_task(processes.prepare(), name="fork server")
     stands = options.model_dump() | {"port": listener.port, "fingerprint": listener.fingerprint}
     address = HostAddress(**stands, pid=os.getpid())
-    write_private(data / PORT_FILE.format(options.kind), f"{address.port}\n")
     stored = f"{address.model_dump_json(exclude_none=True)}\n"
     write_private(data / ADDRESS_FILE.format(options.kind), stored)
     if options.until is not None:
@@ -120,17 +125,3 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
     await processes.close()
     await link.close()
     return 0
-
-
-async def _listen(data: Path, context: SessionContext, options: HostOptions) -> HostListener:
-    listen = import_module(f"antiphon.{options.kind}.server").listen
-    last = last_port(data / PORT_FILE.format(options.kind)) if options.port == 0 else None
-    listener: HostListener
-    try:
-        listener = await listen(context, options.model_copy(update={"port": last or options.port}))
-    except OSError:
-        if last is None:
-            raise
-        _log.info("port %s is taken now", last)
-        listener = await listen(context, options)
-    return listener
