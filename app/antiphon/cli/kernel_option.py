@@ -39,9 +39,9 @@ class KernelTarget:
     context: str | None = None
     """Id or label of the context that its address names."""
     as_name: str | None = None
-    """Who calls it; its owner, or whoever was invited, if None."""
+    """Name of the caller; None: its owner, or the person who was invited."""
     as_kind: str | None = None
-    """What `as_name` is, a person if None."""
+    """Kind of principal that `as_name` is; a person if None."""
 
 
 def kernel_options(command: Callable[..., None]) -> Callable[..., None]:

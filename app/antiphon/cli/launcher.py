@@ -32,9 +32,10 @@ HOST_END_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.01
 SHOWN_LOG_LINES: Final = 5
 
-_HOST_VARIABLES: Final = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
+_HOST_VARIABLES: Final = ("HOME", "LANG", "LOGNAME", "PATH", "TZ", "USER", "VIRTUAL_ENV")
 _HOST_BEGINNINGS: Final = ("LC_", "PYTHON", "XDG_")
-"""Variables that a host gets. All others are none of its business, keys of models first."""
+"""Variables that a host gets. All others are none of its business, keys of models first; in the
+folder of TMPDIR paths of sockets may be too long."""
 
 
 class KernelLauncher:
@@ -190,7 +191,7 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
         name: value
         for name, value in os.environ.items()
         if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
-    }
+    } | {"LC_ALL": "C.UTF-8"}
     log = data / HOST_LOG_FILE.format(options.kind)
     process = _spawn(command, log, cwd=data, env=env)
     deadline = time.monotonic() + START_SECONDS

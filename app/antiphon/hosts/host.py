@@ -17,7 +17,6 @@ from antiphon.hosts.host_address import (
     ADDRESS_FILE,
     GUESTS_FOLDER,
     LOCK_FILE,
-    LOG_FILE,
     PORT_FILE,
     HostAddress,
     HostOptions,
@@ -47,8 +46,6 @@ class HostListener(NamedTuple):
 def run_host(data: Path, options: HostOptions) -> int:
     """Serve guests until a signal, the kernel's end, or the time is over; return the exit code."""
     check_ownership(data)
-    log = data / LOG_FILE.format(options.kind)
-    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -59,7 +56,7 @@ def run_host(data: Path, options: HostOptions) -> int:
         _log.error("another host of this kind serves %s", data)
         return 1
     try:
-        return asyncio.run(_serve(data, options, log_file))
+        return asyncio.run(_serve(data, options))
     except AntiphonError as error:
         _log.error("%s", error.message)
     except OSError as error:
@@ -69,7 +66,7 @@ def run_host(data: Path, options: HostOptions) -> int:
     return 1
 
 
-async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
+async def _serve(data: Path, options: HostOptions) -> int:
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[str] = loop.create_future()
 
@@ -83,7 +80,7 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
         loop.add_signal_handler(number, end, name, "The owner has ended the shared session.")
     link = KernelLink(lambda: read_address(data))
     await link.start()
-    processes = GuestProcesses(log_file)
+    processes = GuestProcesses()
     guests = data / GUESTS_FOLDER.format(options.kind)
     guests.mkdir(mode=0o700, exist_ok=True)
     context = SessionContext(link, processes, guests, options.ask)
@@ -122,6 +119,6 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
     while context.open and loop.time() < deadline:  # noqa: ASYNC110  each session ends by itself
         await asyncio.sleep(0.02)
     await asyncio.gather(preparing, return_exceptions=True)
-    await processes.close()
+    processes.close()
     await link.close()
     return 0

@@ -212,11 +212,11 @@ class GuestSession(ABC):
         self._drained.set()
         if self._pid and not self._ended.done():
             loop = asyncio.get_running_loop()
-            loop.call_later(END_SECONDS, self._kill, self._pid)
+            loop.call_later(END_SECONDS, self._kill)
 
-    def _kill(self, pid: int) -> None:
+    def _kill(self) -> None:
         if not self._ended.done():
-            self._killing = asyncio.create_task(self.context.processes.kill(pid))
+            self.context.processes.kill(self._pid)
 
     # The session
 
@@ -254,7 +254,7 @@ class GuestSession(ABC):
         guest = GuestRequest(
             address=opened.address,
             project=self.context.link.project,
-            folder=str(self.context.guests / opened.username),
+            folder=self.context.guests / opened.username,
             environment=self._variables(opened.username),
             has_terminal=self.terminal is not None,
             command=arguments,
