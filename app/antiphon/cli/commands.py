@@ -317,7 +317,6 @@ def join(
     from antiphon.cli.join import (
         FROM_INPUT,
         SshTunnel,
-        hide_token_from_argv,
         parse_ssh_url,
         pick_guest_name,
         read_invitation,
@@ -344,8 +343,7 @@ def join(
         finally:
             tunnel.close()
         return
-    hide_token_from_argv(sys.argv[1:], url)
-    address, named = with_token(read_invitation() if url == FROM_INPUT else url, state_folder())
+    address, named = with_token(read_invitation() if url == FROM_INPUT else url)
     require_terminal()
     open_on_terminal(replace(here, address=address, context=context or named))
 

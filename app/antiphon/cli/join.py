@@ -20,7 +20,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -31,6 +30,7 @@ from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit, urlu
 import click
 
 from antiphon.cli.errors import CommandError
+from antiphon.locations import state_folder
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.constants import TOKEN_VARIABLE, ExitCode
 
@@ -78,13 +78,13 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
     return address, context.strip("/") or None
 
 
-def hide_token_from_argv(arguments: Sequence[str], url: str) -> None:
+def _hide_token(url: str) -> None:
     """Begin this process again with a token in its environment, where `ps` does not show it."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return
-    query = parse_qsl(parts.query, keep_blank_values=True)
+    query, arguments = parse_qsl(parts.query, keep_blank_values=True), sys.argv[1:]
     tokens = [value for name, value in query if name == "token"]
     if not tokens or not any(one.endswith(url) for one in arguments):
         return
@@ -96,15 +96,16 @@ def hide_token_from_argv(arguments: Sequence[str], url: str) -> None:
     os.execve(sys.executable, line, os.environ | {TOKEN_VARIABLE: tokens[-1]})
 
 
-def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
+def with_token(url: str) -> tuple[KernelAddress, str | None]:
     """The kernel to join and, if the address names one, the context.
 
-    A token that is not in the address is taken from the environment, else asked for. The kernel
-    will know this program again by a secret that is kept in `state`.
+    A token that is not in the address is taken from the environment, else asked for; one on the
+    command line is hidden. The kernel will know this program again by a secret that is kept.
 
     Raises:
         CommandError: if that is no address.
     """
+    _hide_token(url)
     address, context = parse_kernel_url(url)
     hidden = os.environ.pop(TOKEN_VARIABLE, None)
     token = address.token or hidden
@@ -115,11 +116,11 @@ def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
     token = token.strip()  # a file or a variable often ends with a newline
     if not token.isprintable():
         raise CommandError("the token has control characters: copy it anew.", ExitCode.USAGE)
-    known_by = client_secret(state / "joined", token)
+    known_by = _client_secret(state_folder() / "joined", token)
     return address.model_copy(update={"token": token, "client": known_by}), context
 
 
-def client_secret(folder: Path, token: str) -> str:
+def _client_secret(folder: Path, token: str) -> str:
     """Return the secret that identifies this user's programs to a kernel they join with `token`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / hashlib.sha256(token.encode()).hexdigest()[:32]

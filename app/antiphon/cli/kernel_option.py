@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,11 +131,9 @@ def _chosen(data: Path | None, url: str | None) -> KernelTarget:
         data, url = (data, None) if "data" in typed else (None, url)
     if url is None:
         return own_kernel(data)
-    from antiphon.cli.join import hide_token_from_argv, with_token
-    from antiphon.locations import state_folder
+    from antiphon.cli.join import with_token
 
-    hide_token_from_argv(sys.argv[1:], url)
-    address, context = with_token(url, state_folder())
+    address, context = with_token(url)
     return KernelTarget(lambda: lambda: address, context)
 
 

@@ -23,26 +23,25 @@ if TYPE_CHECKING:
 
 def require_terminal() -> None:
     """Raise CommandError where the app would be a mess instead of a screen."""
+    term, encoding = os.environ.get("TERM", ""), locale.getpreferredencoding(False)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandError(
+        why = (
             "the app needs a terminal for its input and output; without one use `antiphon --linear`"
-            " or `antiphon call`.",
-            ExitCode.USAGE,
+            " or `antiphon call`."
         )
-    term = os.environ.get("TERM", "")
-    if term in ("", "dumb", "unknown"):
-        raise CommandError(
+    elif term in ("", "dumb", "unknown"):
+        why = (
             f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
-            " (for example xterm-256color), or use `antiphon --linear`.",
-            ExitCode.USAGE,
+            " (for example xterm-256color), or use `antiphon --linear`."
         )
-    encoding = locale.getpreferredencoding(False)
-    if encoding.lower().replace("-", "") != "utf8":
-        raise CommandError(
+    elif encoding.lower().replace("-", "") != "utf8":
+        why = (
             f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
-            " (for example LC_ALL=C.UTF-8).",
-            ExitCode.USAGE,
+            " (for example LC_ALL=C.UTF-8)."
         )
+    else:
+        return
+    raise CommandError(why, ExitCode.USAGE)
 
 
 def open_on_terminal(options: AppOptions) -> None:

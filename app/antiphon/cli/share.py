@@ -27,7 +27,7 @@ from antiphon.cli.kernel_option import (
 )
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
@@ -38,22 +38,15 @@ _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 
 
-class Duration(click.ParamType[int]):
-    """`30m`, `12h`, `7d`, `2w` or `never`, as minutes; never is 0."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        if value == "never":
-            return 0
-        found = _DURATION.fullmatch(str(value))
-        if found is None:
-            self.fail(f"{value!r} is no time: expected 30m, 12h, 7d, 2w or never", param, context)
-        return int(found[1]) * _MINUTES[found[2]]
+def _minutes(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """Return `30m`, `12h`, `7d`, `2w` or `never` as minutes; never is 0."""
+    if value is None or value == "never":
+        return None if value is None else 0
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        expected = "expected 30m, 12h, 7d, 2w or never"
+        raise click.BadParameter(f"{value!r} is no time: {expected}", context, option)
+    return int(found[1]) * _MINUTES[found[2]]
 
 
 @click.command(cls=KernelCommand)
@@ -71,7 +64,8 @@ class Duration(click.ParamType[int]):
 @click.option(
     "--expires",
     "minutes",
-    type=Duration(),
+    metavar="DURATION",
+    callback=_minutes,
     default="1d",
     show_default=True,
     help="When it stops to let anybody in: 30m, 12h, 7d, 2w or never.",
@@ -178,7 +172,8 @@ _ANY: Final = ("0.0.0.0", "::", "")
 @click.option(
     "--expires",
     "minutes",
-    type=Duration(),
+    metavar="DURATION",
+    callback=_minutes,
     help="When it ends by itself: 30m, 12h, 7d, 2w or never.  [default: never; the link of --web,"
     " which alone ends then: 1d]",
 )
@@ -477,9 +472,7 @@ def keys_of_user(user: str) -> list[str]:
     from urllib.request import Request, build_opener
 
     if not _USER.fullmatch(user):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"{quote(user)} cannot be a user of GitHub.", field="name"
-        )
+        raise invalid_params(f"{quote(user)} cannot be a user of GitHub.", field="name")
     url = f"{os.environ.get(FORGE_VARIABLE, GITHUB).rstrip('/')}/{user}.keys"
     try:
         with build_opener().open(
@@ -487,7 +480,7 @@ def keys_of_user(user: str) -> list[str]:
         ) as answer:
             body = answer.read(LONGEST_ANSWER + 1)
     except HTTPError as error:
-        raise _refused(f"{url} answers with {error.code}: is the name right?") from error
+        raise invalid_params(f"{url} answers with {error.code}: is the name right?") from error
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise AntiphonError(
@@ -507,7 +500,7 @@ def keys_in_file(path: Path) -> list[str]:
         with path.open("rb") as file:
             body = file.read(LONGEST_ANSWER + 1)
     except OSError as error:
-        raise _refused(f"{path} cannot be read: {error.strerror}.") from error
+        raise invalid_params(f"{path} cannot be read: {error.strerror}.") from error
     return _lines(body, str(path))
 
 
@@ -515,18 +508,16 @@ def _lines(body: bytes, where: str) -> list[str]:
     from antiphon_kernel.types.public_keys import PublicKeyError, parse_public_key
 
     if len(body) > LONGEST_ANSWER:
-        raise _refused(f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys.")
+        raise invalid_params(
+            f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys."
+        )
     lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
     keys = [line for line in lines if line and not line.startswith("#")]
     for number, line in enumerate(keys, 1):
         try:
             parse_public_key(line)
         except PublicKeyError as error:
-            raise _refused(f"Key {number} of {where}: {error}.") from error
+            raise invalid_params(f"Key {number} of {where}: {error}.") from error
     if not keys or len(keys) > KEYS_AT_ONCE:
-        raise _refused(f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.")
+        raise invalid_params(f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.")
     return keys
-
-
-def _refused(message: str) -> AntiphonError:
-    return AntiphonError(ErrorCode.INVALID_PARAMS, message)
