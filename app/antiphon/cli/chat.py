@@ -6,13 +6,12 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from antiphon.cli.errors import CommandError, KernelCommand
+from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.kernel_option import (
     AS_KIND,
     KernelTarget,
@@ -190,10 +189,7 @@ def acp(kernel: KernelTarget) -> None:
 
     Exit codes: 0 the editor has gone, 1 it failed, 2 wrong arguments.
     """
-    if find_spec("acp") is None:
-        raise CommandError(
-            "ACP needs a library that is not installed: pip install 'antiphon[agents]'."
-        )
+    require_library("acp", "ACP", "agents")
     if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in map(_mode, (0, 1))):
         raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -19,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
-from antiphon.cli.errors import CommandError, KernelCommand, call_failures
+from antiphon.cli.errors import CommandError, KernelCommand, call_failures, require_library
 from antiphon.cli.export import SIZE, export
 from antiphon.cli.kernel_option import (
     AS_KIND,
@@ -411,10 +410,7 @@ def mcp(data: Path | None, as_name: str | None) -> None:
     they say to the kernel of the project, started if none runs, where a program has the name that
     it gives itself, unless --as names another. It ends with its input.
     """
-    if find_spec("mcp") is None:
-        raise CommandError(
-            "MCP needs a library that is not installed: pip install 'antiphon[agents]'."
-        )
+    require_library("mcp", "MCP", "agents")
     with default_sigint():
         from antiphon.cli.mcp_bridge import McpBridge
 

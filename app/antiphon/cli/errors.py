@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import IO, Any
 
 import click
@@ -29,6 +30,13 @@ class CommandError(click.ClickException):
 
         message = sanitize(format_relative(self.format_message()))
         click.echo(f"antiphon: {message}", file=file, err=file is None)
+
+
+def require_library(module: str, what: str, extra: str) -> None:
+    """Raise CommandError if a library of an extra of this package is not installed."""
+    if find_spec(module) is None:
+        needed = f"{what} needs a library that is not installed"
+        raise CommandError(f"{needed}: pip install 'antiphon[{extra}]'.")
 
 
 @contextmanager

@@ -252,7 +252,7 @@ class SshTunnel:
         self._control = self._folder / "control"
         self._socket = self._folder / "kernel.sock"
         self._master: subprocess.Popen[bytes] | None = None
-        self._said = bytearray()
+        self._errors = self._folder / "errors"
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
 
@@ -317,34 +317,25 @@ class SshTunnel:
         command += ["-oBatchMode=yes"] if quietly else []
         try:
             # Its errors would be written over the app; what it asks, it asks on the terminal.
-            self._master = subprocess.Popen(
-                [*command, *self._target.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=quietly,
-            )
+            with self._errors.open("wb") as errors:
+                self._master = subprocess.Popen(
+                    [*command, *self._target.arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=quietly,
+                )
         except OSError as error:
             raise CommandError(f"ssh cannot be run: {error.strerror}.") from error
-        self._said.clear()
-        listener = threading.Thread(target=self._listen, args=(self._master,), daemon=True)
-        listener.start()
         while not self._control.exists():
             if self._master.poll() is not None:
-                listener.join(1)
-                words = self._said.decode("utf-8", "replace").strip().replace("\r\n", "; ")
+                said = self._errors.read_bytes().decode("utf-8", "replace")
+                words = said.strip().replace("\r\n", "; ")
                 raise CommandError(
                     f"ssh does not connect to {self._target.host}: {words or 'it says nothing'}",
                     ExitCode.NO_KERNEL,
                 )
             time.sleep(_POLL_SECONDS)
-
-    def _listen(self, master: subprocess.Popen[bytes]) -> None:
-        assert master.stderr is not None
-        with master.stderr:
-            for line in master.stderr:
-                self._said += line
-                del self._said[:-4_000]
 
     def _run_ssh(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         try:

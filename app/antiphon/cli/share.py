@@ -10,13 +10,12 @@ import socket
 import sys
 import time
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from antiphon.cli.errors import CommandError, KernelCommand
+from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.kernel_option import (
     DATA,
     KernelTarget,
@@ -270,10 +269,7 @@ def _share(
 ) -> None:
     from antiphon.hosts.host_address import is_loopback, running_host
 
-    if find_spec("asyncssh") is None:
-        raise CommandError(
-            "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'."
-        )
+    require_library("asyncssh", "sharing over SSH", "ssh")
     keys = call_kernel(kernel, "key.list", {})["keys"]
     good = [one for one in keys if one["state"] == "good"]
     if running_host(folder, "ssh") is None and not is_loopback(options.bind) and not good:
@@ -317,10 +313,7 @@ def _share_web(
 ) -> None:
     from antiphon.hosts.host_address import is_loopback
 
-    if find_spec("textual_serve") is None:
-        raise CommandError(
-            "a browser needs a library that is not installed: pip install 'antiphon[web]'."
-        )
+    require_library("textual_serve", "a browser", "web")
     address = _started(folder, options)
     made, words = _invitation(kernel, wanted)
     name = socket.gethostname() if address.bind in _ANY else address.bind

@@ -110,14 +110,11 @@ class DaemonSettings:
     """Descriptor of a pipe that whoever started the process holds open for as long as they run."""
 
 
-def run_kernel(
-    settings: DaemonSettings, ready: Callable[[KernelAddress], None], *, echo: bool
-) -> None:
+def run_kernel(settings: DaemonSettings, ready: Callable[[KernelAddress], None]) -> None:
     """Serve until a signal or until nobody needs the kernel any more.
 
     Args:
         ready: is told the address once the kernel answers.
-        echo: also print warnings and errors of the log on stderr.
 
     Raises:
         DataFolderInUse: another kernel serves this folder.
@@ -127,7 +124,7 @@ def run_kernel(
     with hold_folder(settings.data) as warning:
         # Of a kernel that was killed: nobody may take it for this one's.
         (settings.data / ADDRESS_FILE).unlink(missing_ok=True)
-        log_to(settings.data / LOG_FILE, echo=echo)
+        log_to(settings.data / LOG_FILE)
         if warning is not None:
             _log.warning("%s", warning)
         _check_store(settings)
