@@ -15,8 +15,9 @@ import re
 import shutil
 import signal
 import subprocess
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -192,6 +193,33 @@ async def run_shell(
     return 128 - code if code < 0 else code
 
 
+async def run_program(
+    command: Sequence[str],
+    folder: Path,
+    seconds: float,
+    variables: Mapping[str, str] | None = None,
+) -> tuple[int | None, bytes]:
+    """Run a program that asks nothing; return its exit code, and what it prints.
+
+    Args:
+        variables: all of its environment, if it is not that of this process.
+
+    Raises:
+        TimeoutError: it took longer, and was killed.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, env=variables, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, output
+
+
 @asynccontextmanager
 async def run_service(
     command: str, folder: Path, variables: Mapping[str, str] = {}
@@ -204,7 +232,7 @@ async def run_service(
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3, variables=variables)
+    process = await _start(command, folder, _BEGIN, *[PIPE] * 3, variables=variables)
     assert process.stdin is not None and process.stdout is not None
     try:
         WATCHDOG.watch(process.pid)

@@ -16,7 +16,6 @@ from antiphon_kernel.storage import Journal
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.close_codes import CloseCode
 
 PEER_HEADER: Final = "antiphon-speaks-for"
 """Header of what comes from another kernel, with a `PeerStatement`."""
@@ -65,9 +64,8 @@ class PeerStatement:
             return cls(username, PrincipalKind(kind), *rest)
         except (ValueError, TypeError) as error:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
                 f"The header {PEER_HEADER} cannot be read: kernels of one cluster are at most one"
-                " release apart.",
+                " release apart."
             ) from error
 
 
