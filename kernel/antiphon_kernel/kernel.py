@@ -552,10 +552,7 @@ class Call:
     async def context(self, reference: str | None, *, is_partial: bool = False) -> Context:
         """The context that a request names, or the default one; see `Kernel.context`."""
         reference = reference or DEFAULT_CONTEXT
-        context = await self.kernel.context(reference, is_partial=is_partial)
-        self.check()
-        self._check_shown(context)
-        return context
+        return self._checked(await self.kernel.context(reference, is_partial=is_partial))
 
     def check_files(self, path: str) -> None:
         """Raises AntiphonError permission_denied if the caller names no files by their paths.
@@ -566,16 +563,18 @@ class Call:
         if not is_turn and not self.kernel.files.is_known(path):
             check_project_files(self.actor.principal, self.role)
 
-    def _check_shown(self, context: Context) -> None:
+    def _checked(self, context: Context) -> Context:
+        """Return a context that was waited for, if the caller may still see it."""
+        self.check()
         files = self.kernel.files
         files.check_shown(self.actor.principal, files.path_of(context.id))
+        return context
 
     async def file(self, path: str) -> OpenFile:
         """The file of the project that a request names, opened."""
         self.check_files(path)
         file = await self.kernel.files.open(path)
-        self.check()
-        self._check_shown(file.context)
+        self._checked(file.context)
         return file
 
     async def block(self, reference: str) -> tuple[Context, str]:
@@ -583,7 +582,5 @@ class Call:
         if reference.startswith(FILE_PREFIX):
             self.check_files(FilePlace.parse(reference).path)
         context, block = await self.kernel.find_block(reference)
-        self.check()
-        self._check_shown(context)
-        context.appends.flush(block)
+        self._checked(context).appends.flush(block)
         return context, block

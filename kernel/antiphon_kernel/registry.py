@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -136,33 +136,26 @@ def tools_of(*modules: ModuleType) -> tuple[Tool, ...]:
     )
 
 
-class Registry:
+class Registry(dict[str, Tool]):
     """Every tool of a kernel, by name."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools: dict[str, Tool] = {}
-        for one in tools:
-            if one.name in self._tools:
-                raise ValueError(f"two tools are called {one.name}")
-            self._tools[one.name] = one
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        super().__init__((one.name, one) for one in tools)
+        assert len(self) == len(tools), "two tools have the same name"
 
     @property
     def names(self) -> list[str]:
-        return sorted(self._tools)
+        return sorted(self)
 
-    def __getitem__(self, name: str) -> Tool:
+    def __missing__(self, name: str) -> Tool:
         """Raises AntiphonError unknown_tool."""
-        found = self._tools.get(name)
-        if found is None:
-            hint = did_you_mean(name, self._tools)
-            raise AntiphonError(
-                ErrorCode.UNKNOWN_TOOL,
-                f"There is no tool {quote(name)}.{hint} `kernel.tools` lists the {len(self.names)}"
-                " that there are.",
-                tool=truncate(name),
-                allowed=self.names,
-            )
-        return found
+        raise AntiphonError(
+            ErrorCode.UNKNOWN_TOOL,
+            f"There is no tool {quote(name)}.{did_you_mean(name, self)} `kernel.tools` lists the"
+            f" {len(self)} that there are.",
+            tool=truncate(name),
+            allowed=self.names,
+        )
 
 
 _LOOKED_AT: Final = 1_000

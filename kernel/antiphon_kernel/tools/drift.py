@@ -217,7 +217,11 @@ async def _move(
     target: Context,
     params: CopiedBlocksParams,
 ) -> DeliveredResult:
-    check_target(source, target)
+    if source is target:
+        raise invalid_params(
+            f"Context {source.label} is where it comes from and where it goes: name another one.",
+            field="to",
+        )
     answered = await block_in(call, target, params.reply_to) if params.reply_to else None
     source.appends.flush_all()
     named = [await block_in(call, source, one) for one in params.blocks or ()]
@@ -304,15 +308,6 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
     if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)
     return merged
-
-
-def check_target(source: Context, target: Context) -> None:
-    """Raises AntiphonError invalid_params if nothing can drift from one context to another."""
-    if source is target:
-        raise invalid_params(
-            f"Context {source.label} is where it comes from and where it goes: name another one.",
-            field="to",
-        )
 
 
 def check_open(target: ContextRow) -> None:

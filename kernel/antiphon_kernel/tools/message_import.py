@@ -32,7 +32,6 @@ from antiphon_kernel.conversation import (
 )
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import (
     DocumentBlock,
     ImageBlock,
@@ -113,8 +112,7 @@ async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMes
         contents: list[InitialContent] = []
         for one in planned:
             own = rows[len(contents) : len(contents) + len(one.chains)]
-            time, client_id = kernel.clock.now_ms(), kernel.ids.client_id
-            contents += await one.start(own, call.actor, time, client_id, kernel.limits)
+            contents += await one.start(call, own)
         call.check()
         return contents
 
@@ -265,29 +263,18 @@ class NewConversation:
     files: Mapping[str, NewFile]
     """Every image and document that messages name, by hash."""
 
-    async def start(
-        self,
-        rows: Sequence[ContextRow],
-        actor: Actor,
-        time: int,
-        client_id: Callable[[], int],
-        limits: Limits,
-    ) -> list[InitialContent]:
-        """Return the initial content of the context of each chain.
-
-        Args:
-            rows: one for each chain.
-            client_id: gives the CRDT client id under which a context is written.
-        """
+    async def start(self, call: Call, rows: Sequence[ContextRow]) -> list[InitialContent]:
+        """Return the initial content of the context of each chain, which has a row each."""
+        actor, time, limits = call.actor, call.kernel.clock.now_ms(), call.kernel.limits
         branches: list[_NewBranch] = []
         for row, chain in zip(rows, self.chains, strict=True):
-            branch = _NewBranch(row)
+            branch, client = _NewBranch(row), call.kernel.ids.client_id()
             if chain.parent is None:
                 changes = self._changes(branch, chain, ConversationEnd(), actor, time)
-                content = await start_with(row, changes, actor, time, client_id())
+                content = await start_with(row, changes, actor, time, client)
             else:
                 number, depth = chain.parent
-                source, client = branches[number], client_id()
+                source = branches[number]
                 end = _move(branch, source, depth)
                 copied = tuple(block for each in source.blocks[:depth] for block in each)
                 changes = self._changes(branch, chain, end, actor, time)

@@ -180,9 +180,9 @@ class Room:
             message = await client.recv()
             await client.rest()
             messages = [message, *await client.arrived(self._limits.merged_updates)]
-            if client.joined and not self.context.structure.ready:
-                if any(map(self._is_write, messages)):
-                    await self.context.read_structure()
+            is_unready = client.joined and not self.context.structure.ready
+            if is_unready and any(map(self._is_write, messages)):
+                await self.context.read_structure()
             for bundle in coalesce(messages):
                 if not self._receive_bundle(client, bundle):
                     for one in bundle.messages:
