@@ -45,6 +45,7 @@ from antiphon_kernel.tools._common import (
 from antiphon_kernel.tools.file_references import FileReference
 from antiphon_kernel.types.block_metadata import CUT_OUT, FILE_REFERENCE
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.drift import drift_id
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.media_types import (
@@ -432,9 +433,9 @@ async def collapse(call: Call, params: CollapseParams) -> WriteResult:
 async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """Leave a block out of what models are given, or let them read it again.
 
-    A call goes with its results. With `cut_out` apps do not show it either; `excluded: false`
-    brings it back. A model hides only what stands behind the pre-tail cache point
-    that `context.layout` shows.
+    A call goes with its results, a drift with the blocks that it brought. With `cut_out` apps do
+    not show it either; `excluded: false` brings it back. A model hides only what stands behind the
+    pre-tail cache point that `context.layout` shows.
     """
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind in ANSWERING_KINDS:
@@ -468,7 +469,19 @@ async def _arrange(
     if not changed:
         await context.wait_persisted()
         return WriteResult(version=context.blocks.version(block), context_version=context.seq)
-    written = context.set_fields(call.actor, operation, block, changed)
+    copies: list[str] = []
+    if header.kind == BlockKind.DRIFT and "excluded" in changed:
+        below = context.block_tree.descendants(block, context.limits.parent_depth)
+        told, brought = drift_id(header.metadata), context.document.headers(below)
+        copies = [one.id for one in brought if drift_id(one.metadata) == told]
+
+    def change() -> None:
+        context.document.set_fields(block, **changed)
+        for copy in copies:
+            context.document.set_fields(copy, excluded=changed["excluded"])
+
+    blocks = [block, *copies]
+    written = context.write(call.actor, operation, change, blocks=blocks, undo=None)
     return await wait_persisted(context, block, written)
 
 
