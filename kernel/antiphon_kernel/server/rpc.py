@@ -110,11 +110,12 @@ class RequestEndpoint:
                 response = await self.answer(request, calls)
                 if isinstance(response, StreamingResponse):
                     started = True
-                    await response(scope, receive, send)
+                    async with aclosing(response.body_iterator):  # type: ignore[type-var]
+                        await response(scope, receive, send)
                     return
         except AntiphonError as error:
             if started:
-                raise
+                return
             response = refusal(error)
         await response(scope, receive, send)
 
@@ -182,12 +183,12 @@ class RpcEndpoint:
 
         async def here() -> Response:
             context = await call.context(params.context)
-            return _Export(exported(call, context, params), params.format)
+            return _export(exported(call, context, params), params.format)
 
         async def there(owner: PeerAddress) -> Response:
             pieces = iterate_in_threadpool(export_context(owner, asked, _SILENCE_SECONDS))
             first = await anext(pieces)  # a refusal has to come before any answer
-            return _Export(_texts(first, pieces), params.format)
+            return _export(_texts(first, pieces), params.format)
 
         return await self.forwarder.at_owner(calls.visit, here, there)
 
@@ -382,33 +383,22 @@ class _Conversation:
                 raise ConnectionResetError("the client is gone") from error
 
 
-class _Export(StreamingResponse):
-    """An export on its way."""
+def _export(texts: AsyncGenerator[str, None], form: ExportFormat) -> StreamingResponse:
+    """Answer with an export; the connection ends without the end of the answer if it fails."""
+    media_type = _MEDIA_TYPES[form]
 
-    def __init__(self, text: AsyncGenerator[str, None], form: ExportFormat) -> None:
-        super().__init__(text, media_type=_MEDIA_TYPES[form])
-        self._text = text
-        self._form = form
-
-    async def stream_response(self, send: Send) -> None:
-        """Send all of it, or end the connection without the end of the answer."""
-
-        async def part(text: str, *, more: bool) -> None:
-            # JSON escapes half a surrogate pair in the same way.
-            body = text.encode("utf-8", "backslashreplace")
-            await send({"type": "http.response.body", "body": body, "more_body": more})
-
-        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        async with aclosing(self._text):
-            await send(start)
+    async def parts() -> AsyncGenerator[bytes, None]:
+        async with aclosing(texts):
             try:
-                async for text in self._text:
-                    await part(text, more=True)
+                async for text in texts:
+                    # JSON escapes half a surrogate pair in the same way.
+                    yield text.encode("utf-8", "backslashreplace")
             except AntiphonError as error:
-                if _MEDIA_TYPES[self._form] == LINES:
-                    await part(as_line(ErrorLine(error=error.as_json())), more=True)
-                return
-            await part("", more=False)
+                if media_type == LINES:
+                    yield as_line(ErrorLine(error=error.as_json())).encode()
+                raise
+
+    return StreamingResponse(parts(), media_type=media_type)
 
 
 async def _texts(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
