@@ -37,6 +37,7 @@ from antiphon_kernel.server.peers import PeerAddress
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import whole_message
 from antiphon_kernel.subscriptions import Subscription, Subscriptions
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.tools.context import (
     ContextExportParams,
     ContextImportParams,
@@ -320,20 +321,20 @@ class _Conversation:
         self._subscriptions = subscriptions
         self._session = session
         self._pushing: dict[asyncio.Task[None], Subscription] = {}
+        self._tasks = BackgroundTasks(_logger)
+        self.close = self._tasks.close
         self._sending = asyncio.Lock()
         self._send_now: Callable[[bytes], bool] = socket.scope[GUARD].send_now
 
     async def answer(self, message: Mapping[str, Any]) -> None:
         """Send an answer behind all events of what has been unsubscribed, and before new ones."""
-        ended = [task for task, subscription in self._pushing.items() if subscription.ended]
-        if ended:
-            await asyncio.wait(ended)
+        for task in [task for task, one in self._pushing.items() if one.ended]:
+            del self._pushing[task]
+            await asyncio.wait({task})
         await self._send(message)
         for subscription in self._subscriptions.claim(self._session):
             name = f"events of subscription {subscription.id}"
-            task = asyncio.create_task(self._push(subscription), name=name)
-            self._pushing[task] = subscription
-            task.add_done_callback(self._pushed)
+            self._pushing[self._tasks.start(self._push(subscription), name)] = subscription
 
     async def end(self) -> None:
         """Say goodbye once the call that is being carried out has been answered."""
@@ -347,25 +348,14 @@ class _Conversation:
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
                 await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
 
-    async def close(self) -> None:
-        """Pass no event on any more."""
-        pushing = list(self._pushing)
-        for task in pushing:
-            task.cancel()
-        if pushing:
-            await asyncio.wait(pushing)
-
     async def _push(self, subscription: Subscription) -> None:
-        async for message in _events(subscription):
-            await self._send(message)
-
-    def _pushed(self, task: asyncio.Task[None]) -> None:
-        subscription = self._pushing.pop(task)
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        self._subscriptions.end(subscription)
-        if not isinstance(error, OSError):  # a connection that is gone is no failure
-            _logger.error("%s failed", task.get_name(), exc_info=error)
+        try:
+            async for message in _events(subscription):
+                await self._send(message)
+        except OSError:
+            pass  # the client is gone
+        finally:
+            self._subscriptions.end(subscription)
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         """Send one frame.
