@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -144,9 +144,10 @@ def tools_of(*modules: ModuleType) -> tuple[Tool, ...]:
 class Registry(dict[str, Tool]):
     """Every tool of a kernel, by name."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        super().__init__((one.name, one) for one in tools)
-        assert len(self) == len(tools), "two tools have the same name"
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        named = [(one.name, one) for one in tools]
+        super().__init__(named)
+        assert len(self) == len(named), "two tools have the same name"
 
     @property
     def names(self) -> list[str]:
