@@ -316,6 +316,18 @@ class Context:
         about = {"blobs": tuple(blobs), "file": file, "drift": drift, "inherited": inherited}
         return self._write(actor, operation, change, blocks, undo, **about)
 
+    def set_fields(
+        self,
+        actor: Actor,
+        operation: str,
+        block: str,
+        fields: Mapping[str, object],
+        file: FileRow | None = None,
+    ) -> CommitHandle:
+        """Set fields of a block's header, as `write` does; nothing of it can be undone."""
+        change = partial(self.document.set_fields, block, **fields)
+        return self.write(actor, operation, change, blocks=[block], undo=None, file=file)
+
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""
         if not self.document.tail_is_live(block, section):

@@ -12,7 +12,7 @@ from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, begin_call, open_result
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
 from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import permission_denied
 
 
 @dataclass(eq=False)
@@ -58,5 +58,5 @@ class AgentTurn:
         blocks = await open_result(writer, call)
         if refusal is not None:
             await blocks.fail(f"Not run: {refusal}")
-            raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)
+            raise permission_denied(refusal)
         return blocks
