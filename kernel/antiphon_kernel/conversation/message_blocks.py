@@ -48,7 +48,6 @@ from antiphon_kernel.messages import (
     ToolUse,
     UnknownBlock,
     UserMessage,
-    comparison_form,
     dump_block,
     message_digest,
     parse_arguments,
@@ -276,7 +275,7 @@ class MessagePath:
         for one in entries:
             reach = max(reach, one.end)
             message = _message(one)
-            digest = message_digest(comparison_form(message) or message)
+            digest = message_digest(message)
             self.messages.append(PathMessage(message, tuple(one.blocks), digest, one.start, reach))
 
     def _content(self, block: str, header: BlockHeader) -> ContentBlock | None:

@@ -58,9 +58,9 @@ from antiphon_kernel.messages import (
     AssistantMessage,
     InputBlock,
     Message,
+    MessageError,
     TextBlock,
     Thinking,
-    ToolArgumentParseError,
     ToolMessage,
     ToolUse,
     UnknownBlock,
@@ -80,9 +80,8 @@ from antiphon_kernel.providers.events import (
     ToolCallEvent,
     ToolCallStart,
     TurnEvent,
-    Usage,
 )
-from antiphon_kernel.providers.model_config import ModelConfig, ModelKind
+from antiphon_kernel.providers.model_config import ModelConfig, ModelKind, TokenUsage
 from antiphon_kernel.providers.provider import ModelPrompt
 from antiphon_kernel.types.frozen_json import thaw
 
@@ -505,7 +504,7 @@ class EventReader:
         arguments: dict[str, Any] | str
         try:
             arguments = thaw(parse_arguments(call.id, call.name, call.arguments))
-        except ToolArgumentParseError:
+        except MessageError:
             if not is_whole:
                 return
             arguments = call.arguments
@@ -551,15 +550,15 @@ class EventReader:
                 return str(word).lower() if word else StopReason.TRUNCATED
 
 
-def token_usage(counted: RequestUsage) -> Usage | None:
+def token_usage(counted: RequestUsage) -> TokenUsage | None:
     """Return the tokens of a round as far as its provider has counted them."""
     if not (counted.input_tokens or counted.output_tokens):
         return None
     details = counted.details
-    return Usage(
-        counted.input_tokens,
-        counted.output_tokens,
-        counted.cache_read_tokens,
-        counted.cache_write_tokens,
-        details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0,
+    return TokenUsage(
+        input_tokens=counted.input_tokens,
+        cached_tokens=counted.cache_read_tokens,
+        cache_write_tokens=counted.cache_write_tokens,
+        output_tokens=counted.output_tokens,
+        reasoning_tokens=details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0,
     )

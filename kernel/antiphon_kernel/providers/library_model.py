@@ -48,8 +48,6 @@ TAIL: Final = 64
 tls_context = cache(httpx2.create_ssl_context)
 """Returns the one TLS context, also of clients that a library only opens: each takes 50 ms."""
 
-_received: ContextVar[list[httpx2.Response] | None] = ContextVar("_received", default=None)
-
 
 @dataclass(slots=True)
 class _RequestInConstruction:
@@ -59,6 +57,9 @@ class _RequestInConstruction:
     """The pause of the garbage collector; a long context makes many objects, all of them kept."""
     whole: dict[str, Any] = field(default_factory=dict)
     """By name, the members of its body that the library of the service has not been given."""
+    received: list[httpx2.Response] = field(default_factory=list)
+    """Responses to it. Whoever is to stop closes them: not every library does that before its
+    generators are collected."""
 
     async def trace(self, event: str, _info: object) -> None:
         """End the pause once the body is sent: what there is to collect is looked for meanwhile."""
@@ -85,13 +86,14 @@ _building: ContextVar[_RequestInConstruction | None] = ContextVar("_building", d
 
 
 @contextmanager
-def building_request() -> Iterator[None]:
+def building_request() -> Iterator[_RequestInConstruction]:
     """Pause the garbage collector until a client has sent the request that is built meanwhile."""
     with ExitStack() as pause:
         pause.enter_context(without_collection())
-        token = _building.set(_RequestInConstruction(pause))
+        building = _RequestInConstruction(pause)
+        token = _building.set(building)
         try:
-            yield
+            yield building
         finally:
             _building.reset(token)
 
@@ -113,20 +115,6 @@ def hold_back(resource: Any, name: str) -> None:
     resource.create = create_without
 
 
-@contextmanager
-def receiving() -> Iterator[list[httpx2.Response]]:
-    """Give a list of the responses that clients receive meanwhile.
-
-    Whoever is to stop closes them: not every library does that before its generators are collected.
-    """
-    received: list[httpx2.Response] = []
-    token = _received.set(received)
-    try:
-        yield received
-    finally:
-        _received.reset(token)
-
-
 class ServiceClient(httpx2.AsyncClient):
     """Client for one provider; takes an answer that ends without its terminator for a cut one."""
 
@@ -143,8 +131,8 @@ class ServiceClient(httpx2.AsyncClient):
         # The libraries set times of their own, or none.
         request.extensions["timeout"] = self.timeout.as_dict()
         response = await super().send(request, **options)
-        if (received := _received.get()) is not None:
-            received.append(response)
+        if building is not None:
+            building.received.append(response)
         stream = response.stream
         if not response.is_closed:
             assert isinstance(stream, httpx2.AsyncByteStream)
@@ -250,9 +238,9 @@ class LibraryModel(ABC):
         reader = EventReader(self.config)
         try:
             async with AsyncExitStack() as stack:
-                with receiving() as received, building_request():
+                with building_request() as building:
                     stream = await stack.enter_async_context(self._request(self._model, prompt))
-                for response in received:
+                for response in building.received:
                     stack.push_async_callback(response.aclose)
                 events = await stack.enter_async_context(aclosing(reader.read(stream)))
                 async for event in events:

@@ -28,8 +28,8 @@ from antiphon_kernel.providers.events import (
     ThinkingDelta,
     ToolCallEvent,
     TurnEvent,
-    Usage,
 )
+from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
@@ -146,10 +146,8 @@ def _event(line: _RecordingLine, call_id: str) -> TurnEvent:
                 line.text_field("id", call_id), line.text_field("name", "shell"), arguments
             )
         case "usage":
-            return Usage(
-                round(line.number_field("input_tokens")),
-                round(line.number_field("output_tokens")),
-            )
+            names = ("input_tokens", "output_tokens")
+            return TokenUsage(**{name: round(line.number_field(name)) for name in names})
         case "end":
             return End(line.text_field("stop_reason", "end_turn"))
         case "error":

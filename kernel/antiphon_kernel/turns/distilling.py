@@ -27,7 +27,6 @@ from antiphon_kernel.providers import (
     RoundRequest,
     TextDelta,
     TokenUsage,
-    Usage,
 )
 from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.storage import DriftRow
@@ -223,9 +222,8 @@ class Distillation:
                 match event:
                     case TextDelta(text):
                         await writer.append(self.block, replace_half_characters(text))
-                    case Usage():
-                        price = model.config.price if model.config is not None else None
-                        used = TokenUsage.of(event, price)
+                    case TokenUsage():
+                        used = event.priced(model.price)
                         writer.describe(self.block, metadata={USAGE: used.as_json()})
                         await self.kernel.usage.add(context.id, principal, asker, used)
                     case ProviderError(message):

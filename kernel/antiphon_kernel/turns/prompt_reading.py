@@ -27,7 +27,7 @@ from antiphon_kernel.messages import (
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.providers.model_config import ModelConfig
+from antiphon_kernel.providers.model_config import ModelConfig, ModelPrice
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
@@ -52,6 +52,11 @@ class AnsweringModel:
     files_read: dict[ContextId, dict[str, int | None]] = field(default_factory=dict)
     """For each context, the files that the model has read there, by path, with the versions as far
     as they are known."""
+
+    @property
+    def price(self) -> ModelPrice | None:
+        """Return its price; None if it is not known."""
+        return self.config.price if self.config is not None else None
 
 
 _ANSWER_SHARE: Final = 4

@@ -16,8 +16,8 @@ from antiphon_kernel.providers.events import (
     ThinkingDelta,
     ToolCallEvent,
     TurnEvent,
-    Usage,
 )
+from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.providers.recording import (
     RecordedStep,
@@ -54,7 +54,7 @@ def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
         ),
         (
             RecordedStep(1.5, TextDelta("yes")),
-            RecordedStep(0, Usage(3, 4)),
+            RecordedStep(0, TokenUsage(input_tokens=3, output_tokens=4)),
             RecordedStep(0, End("end_turn")),
         ),
     )
