@@ -32,7 +32,6 @@ from antiphon_kernel.messages.message import (
     ToolUse,
     UnknownBlock,
     UserMessage,
-    check_correlation,
     coalesce,
     is_text_only,
     message_digest,

@@ -422,30 +422,6 @@ def open_tool_uses(path: Sequence[Message]) -> tuple[ToolUse, ...]:
     return correlation.open
 
 
-def check_correlation(path: Sequence[Message]) -> None:
-    """Refuse a path that is no request: with tool uses and results that do not match one to one.
-
-    Raises:
-        CorrelationError: as `open_tool_uses` does, or for the first tool use without a result.
-    """
-    if unanswered := open_tool_uses(path):
-        first = unanswered[0]
-        index, at = next(
-            (index, at)
-            for index, message in enumerate(path)
-            for at, block in enumerate(message.content)
-            if block is first
-        )
-        with MessageError.located(index=index):
-            raise CorrelationError(
-                MessageProblem.UNANSWERED_CALL,
-                f"the tool use {quote(first.id)} of {quote(first.name)} has no result; a request"
-                " has one for each",
-                path=f"content[{at}]",
-                call_id=first.id,
-            )
-
-
 JOIN: Final = " "
 """Between two texts that become one."""
 

@@ -32,7 +32,7 @@ from antiphon_kernel.providers.local_server import (
 )
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
 
 if TYPE_CHECKING:
@@ -50,10 +50,6 @@ _NOT_INSTALLED: Final = (
     "Models in a file need the library xllamacpp, which is not installed: run"
     " pip install 'antiphon[local]'."
 )
-
-
-class LocalModelError(Exception):
-    """The server of a local model could not be started."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -79,8 +75,8 @@ class LocalProvider:
             return
         try:
             chat = await self._started()
-        except LocalModelError as error:
-            yield ProviderError(str(error), ErrorKind.INVALID_REQUEST)
+        except AntiphonError as error:
+            yield ProviderError(error.message, ErrorKind.INVALID_REQUEST)
             return
         async with aclosing(chat.stream(request)) as events:
             async for event in events:
@@ -138,7 +134,7 @@ class LocalProvider:
             raise
         if not report.address:
             await self._end()
-            raise LocalModelError(f"The model {path} could not be loaded: {report.error}")
+            raise invalid_params(f"The model {path} could not be loaded: {report.error}")
         return report.address
 
     async def _end(self) -> None:
@@ -186,7 +182,7 @@ def packaged_model() -> ModelConfig:
 def _model_file(config: ModelConfig) -> Path:
     path = Path(config.model).expanduser()
     if not path.is_file():
-        raise LocalModelError(
+        raise invalid_params(
             f"The model {config.name} is the file {path}, and there is no such file: name a GGUF"
             " file as `model` in the configuration."
         )
@@ -214,17 +210,6 @@ _SERVICES: Final = {
 }
 """For each kind of model, the extra of this package with its library, which the module is called
 like that imports it, where its key is, and its class in this module."""
-
-
-class LibraryMissing(AntiphonError):
-    """The library of a kind of model is not installed."""
-
-    def __init__(self, kind: ModelKind, cause: ImportError) -> None:
-        super().__init__(
-            ErrorCode.INVALID_PARAMS,
-            f"Models of kind {kind} need a library that is not installed ({cause}):"
-            f" run  pip install 'antiphon[{_SERVICES[kind][0]}]'",
-        )
 
 
 def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemoteProvider:
@@ -259,7 +244,7 @@ class RemoteModel:
             return
         try:
             model = await asyncio.to_thread(self._open)
-        except LibraryMissing as error:
+        except AntiphonError as error:
             yield ProviderError(error.message, ErrorKind.NOT_INSTALLED)
             return
         async with aclosing(model.stream(await request.read())) as events:
@@ -284,7 +269,7 @@ class RemoteModel:
         """Return the body that would be sent for a prompt.
 
         Raises:
-            LibraryMissing: if it cannot be said without the library.
+            AntiphonError: invalid_params, if it cannot be said without the library.
         """
         return self._open().payload(prompt)
 
@@ -302,5 +287,8 @@ class RemoteModel:
                     model: type[LibraryModel] = getattr(module, class_name)
                     self._opened = model(self.config, self.silence)
                 except ImportError as error:
-                    raise LibraryMissing(self.config.kind, error) from error
+                    raise invalid_params(
+                        f"Models of kind {self.config.kind} need a library that is not installed"
+                        f" ({error}): run  pip install 'antiphon[{name}]'",
+                    ) from error
             return self._opened

@@ -86,12 +86,10 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     else:
         read = await asked.read()
         version, conversation, estimated = read.version, read.prompt.conversation, read.estimate
-        name, payload = (
-            call.kernel.members.find(asked.principal).username,
-            await _payload(asked, read),
-        )
-        if asked.window is not None and not params.window.model_fields_set:
-            window = asked.window
+        name = call.kernel.members.find(asked.principal).username
+        payload = await _payload(asked, read)
+        if asked.model.window is not None and not params.window.model_fields_set:
+            window = asked.model.window
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
     size = sum([part.code_points for part in reading.parts])

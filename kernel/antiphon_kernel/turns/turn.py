@@ -17,19 +17,8 @@ from antiphon_kernel.document.header import json_object
 from antiphon_kernel.layout import ROUND, Announcement, budget_text, signature_metadata
 from antiphon_kernel.mcp_servers import McpServerFailed
 from antiphon_kernel.messages import Thinking
-from antiphon_kernel.providers.events import (
-    End,
-    ErrorKind,
-    ProviderError,
-    StopReason,
-    TextDelta,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEvent,
-    ToolCallStart,
-    TurnEvent,
-)
+from antiphon_kernel.providers import events
+from antiphon_kernel.providers.events import ErrorKind, ProviderError, StopReason, ToolCallEvent
 from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.storage import ToolPermission
@@ -185,34 +174,34 @@ class RoundBlocks(SpokenBlocks):
     _reason: str = ""
     """Message of the error that the last attempt ended with."""
 
-    async def take(self, event: TurnEvent, answer: _Answer) -> None:
+    async def take(self, event: events.TurnEvent, answer: _Answer) -> None:
         """Write what an event says, or note it in the answer to the request."""
         writer = self.turn.writer
         match event:
-            case ThinkingDelta(text):
+            case events.ThinkingDelta(text):
                 if self._kind is not BlockKind.THINKING:
                     self._thought.clear()
                 text = replace_half_characters(text)
                 await self.write(BlockKind.THINKING, text)
                 self._thought.append(text)
-            case ThinkingEnd(signature) if self._kind is BlockKind.THINKING:
+            case events.ThinkingEnd(signature) if self._kind is BlockKind.THINKING:
                 signed = signature_metadata(Thinking("".join(self._thought), signature))
                 if signed:
                     writer.describe(self._block, metadata=signed)
                 await self.end_block()
-            case TextDelta(text):
+            case events.TextDelta(text):
                 self.has_shown = True
                 await self.write(BlockKind.TEXT, replace_half_characters(text))
-            case ToolCallStart(call_id, name):
+            case events.ToolCallStart(call_id, name):
                 await self._begin_call(call_id, name)
-            case ToolCallDelta(call_id, text):
+            case events.ToolCallDelta(call_id, text):
                 if (call := self._open.get(call_id)) is not None:
                     await writer.append(call.block, replace_half_characters(text))
             case ToolCallEvent():
                 await self._end_call(event)
             case TokenUsage():
                 answer.usage = event
-            case End(reason):
+            case events.End(reason):
                 answer.reason = one_line(reason)
             case ProviderError():
                 shown = sanitize(event.message[:_ERROR_CODE_POINTS])
@@ -628,8 +617,8 @@ class Turn(BaseTurn):
         self.presence.write_in(None)
         answer = _Answer()
         try:
-            async with aclosing(self.model.provider.stream(request)) as events:
-                async for event in events:
+            async with aclosing(self.model.provider.stream(request)) as answered:
+                async for event in answered:
                     await blocks.take(event, answer)
                     if blocks.last is not None:
                         await blocks.end_notice()
@@ -707,9 +696,7 @@ class Turn(BaseTurn):
         self._used += used
         if read is not None:
             model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
-            reader = self._reader
-            window = reader.window if reader is not None else None
-            if window is not None and usage.input_tokens > window.input:
+            if model.window is not None and usage.input_tokens > model.window.input:
                 self._overflowed = True
         await self.count(used, blocks.last)
 

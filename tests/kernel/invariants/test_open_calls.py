@@ -14,7 +14,7 @@ import pytest
 
 from antiphon_kernel.contexts import BlockOwners
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.messages import check_correlation
+from antiphon_kernel.messages import open_tool_uses
 from antiphon_kernel.providers import (
     ALLOW_EVERYTHING,
     End,
@@ -262,7 +262,7 @@ class RandomProvider:
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         self.asked += 1
         prompt = await request.read()
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
         for event in random_events(self._rng):
             await self.meanwhile()
             yield event

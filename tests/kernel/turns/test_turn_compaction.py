@@ -10,9 +10,9 @@ from antiphon_kernel.messages import (
     ImageBlock,
     ModelWindow,
     TextBlock,
-    check_correlation,
     estimate_message,
     estimate_text,
+    open_tool_uses,
 )
 from antiphon_kernel.providers import (
     End,
@@ -60,7 +60,7 @@ async def test_request_that_is_larger_than_the_window_is_compacted_first(
     await talked(stage, provider, words=700)
     assert summaries(stage)
     for prompt in provider.prompts:
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
         assert size(prompt) <= 5_500
     assert not stage.of_kind(BlockKind.ERROR)
 
@@ -140,7 +140,7 @@ async def test_huge_results_of_the_live_turn_are_hidden_and_the_prompt_stays(
     assert stage.shown()[-1] == ("text", "done", "Done.")
     assert summaries(stage)
     for prompt in provider.prompts:
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
         assert "Count." in str(prompt.conversation.messages)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.messages import ToolMessage, check_correlation
+from antiphon_kernel.messages import ToolMessage, open_tool_uses
 from antiphon_kernel.providers import (
     End,
     ErrorKind,
@@ -220,7 +220,7 @@ def check_answered(stage: Stage, provider: Replying) -> None:
     results = [one.parent for one in stage.of_kind(BlockKind.TOOL_RESULT)]
     assert sorted(calls) == sorted(one or "" for one in results)
     for prompt in provider.prompts:
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
 
 
 PASSING = {

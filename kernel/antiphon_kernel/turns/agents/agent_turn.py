@@ -13,12 +13,23 @@ from antiphon_kernel.turns.turn import BaseTurn
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
+@dataclass(eq=False, slots=True)
+class AgentCall:
+    """A call of the agent, from the first word of it to its result."""
+
+    block: str
+    output: str = ""
+    """Its result, as the agent has said it."""
+    result: CallBlocks | None = None
+    has_ended: bool = False
+
+
 @dataclass(eq=False)
 class AgentTurn(BaseTurn):
     """One turn of one agent, while it is played."""
 
-    calls: dict[str, str] = field(default_factory=dict)
-    """The block of each tool call, by the agent's id of it."""
+    calls: dict[str, AgentCall] = field(default_factory=dict)
+    """Each of its tool calls, by the agent's id of it."""
     read: dict[str, str] = field(default_factory=dict)
     """Text of each file as the agent has last read or written it, by path; kept by its session."""
     permitted: set[tuple[str, str]] = field(default_factory=set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from acp import schema
@@ -13,11 +13,10 @@ from acp import schema
 from antiphon_kernel.document.schema import ListSchema, TextSchema, encode_schema
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.text.patch import unified_diff
-from antiphon_kernel.turns.agents.agent_turn import AgentTurn
+from antiphon_kernel.turns.agents.agent_turn import AgentCall, AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
 from antiphon_kernel.turns.block_writer import (
     SHELL,
-    CallBlocks,
     KeptOutput,
 )
 from antiphon_kernel.turns.turn import SpokenBlocks, TurnFailed, one_line
@@ -55,23 +54,11 @@ def content_text(content: Any) -> str:
 
 
 @dataclass(eq=False, slots=True)
-class _AgentCall:
-    """A call of the agent, from the first word of it to its result."""
-
-    block: str
-    output: str = ""
-    """Its result, as the agent has said it."""
-    result: CallBlocks | None = None
-    has_ended: bool = False
-
-
-@dataclass(eq=False, slots=True)
 class TurnUpdates(SpokenBlocks):
     """Everything that an agent says in one turn."""
 
     turn: AgentTurn
     _plan: str | None = None
-    _calls: dict[str, _AgentCall] = field(default_factory=dict)
 
     async def take(self, update: object) -> None:
         """Write what an update says.
@@ -98,7 +85,7 @@ class TurnUpdates(SpokenBlocks):
         is_cut, is_text = reason in (MAX_TOKENS, REFUSED), self._kind is BlockKind.TEXT
         await self.end_block(reason if is_cut else None)
         writer = self.turn.writer
-        for call in [one for one in self._calls.values() if not one.has_ended]:
+        for call in [one for one in self.turn.calls.values() if not one.has_ended]:
             await (call.result or await writer.open_result(call.block)).fail(_ENDED)
         if self._plan is not None:
             await writer.finish(self._plan, Status.DONE)
@@ -126,7 +113,7 @@ class TurnUpdates(SpokenBlocks):
     async def _take_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
         """Write what is said of a call, which may be new."""
         writer = self.turn.writer
-        call = self._calls.get(update.tool_call_id) or await self._begin_call(update)
+        call = self.turn.calls.get(update.tool_call_id) or await self._begin_call(update)
         if call.has_ended:
             return
         self._describe(call.block, update)
@@ -150,15 +137,15 @@ class TurnUpdates(SpokenBlocks):
             await writer.finish(result.result, status, truncated=truncated, is_error=failed)
             await result.end(status, is_error=failed)
 
-    async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> _AgentCall:
+    async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> AgentCall:
         await self.end_block()
         turn, title = self.turn, one_line(update.title or "")
         name, text = (SHELL, title) if update.kind == "execute" else (title or "tool", "")
-        number = len(self._calls)
+        number = len(turn.calls)
         block = await turn.writer.begin_call(turn.prompt, uuid.uuid4().hex, name, text, number)
-        turn.calls[update.tool_call_id] = self.last = block
+        self.last = block
         turn.presence.write_in(block)
-        call = self._calls[update.tool_call_id] = _AgentCall(block)
+        call = turn.calls[update.tool_call_id] = AgentCall(block)
         return call
 
     def _describe(self, block: str, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
