@@ -7,9 +7,8 @@ One grammar, one parser. The ids are derived from block ids: stable, and another
     ar:TURN.user.prompt                   ar:TURN.assistant.completion
     ar:TURN.react.notes.CALL              ar:TURN.react.thinking.CALL
     ar:TURN.NAME                          (see `ARTIFACTS` for every NAME)
-    fi:TURN.user.attachments/FILE         fi:TURN.files/FILE            fi:TURN.code.CALL
+    fi:TURN.user.attachments/FILE         fi:TURN.files/FILE
     tc:TURN.CALL.call                     tc:TURN.CALL.result
-    tc:TURN.tool_calls.CALL.notice.json
     so:sources_pool[1-3,5]                su:TURN.conv.range.summary
 
 TURN is ``turn_<milliseconds>_<6 hex digits>``, CALL is ``tc_<12 hex digits>``. Where several blocks
@@ -53,7 +52,7 @@ class BlockPath:
     """Path of one block."""
 
     scheme: str
-    """`ar` of a text, `fi` of a file, `tc` of a call and what belongs to it, `su` of a summary."""
+    """`ar` of a text, `fi` of a file, `tc` of a call or its result, `su` of a summary."""
     turn: str
     name: str
     """Rest of it, behind the turn: `react.notes.CALL`, `files/FILE`, `CALL.result`."""
@@ -125,8 +124,6 @@ def parse_path(text: str) -> LayoutPath:
         place, _, file = name.partition("/")
         if file:
             return file_path(turn, place, _unescape(file), suffix)
-        if scheme == "fi":
-            return BlockPath("tc", turn, f"{name.removeprefix('code.')}.call", suffix)
         return BlockPath(scheme, turn, name, suffix)
     if found := _SOURCES.fullmatch(text):
         return _sources(found["ranges"])
@@ -147,8 +144,8 @@ def _unescape(file: str) -> str:
 _SUMMARY: Final = "conv.range.summary"
 _NAMES: Final = {
     "ar": "|".join((*map(re.escape, ARTIFACTS), rf"react\.(?:notes|thinking)\.{_CALL_ID}")),
-    "fi": rf"(?:user\.attachments|files)/[^~]+|code\.{_CALL_ID}",
-    "tc": rf"{_CALL_ID}\.(?:call|result)|tool_calls\.{_CALL_ID}\.notice\.json",
+    "fi": r"(?:user\.attachments|files)/[^~]+",
+    "tc": rf"{_CALL_ID}\.(?:call|result)",
     "su": re.escape(_SUMMARY),
 }
 _FORMS: Final = {

@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
-from antiphon_kernel.mcp_servers.server_tools import (
-    MOST_TOOLS,
-    McpTool,
-    read_tool,
-    with_own_names,
-)
+from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS, McpTool, read_tool, with_own_names
 from antiphon_kernel.shell import ErrorLog
 
 if TYPE_CHECKING:

@@ -60,6 +60,9 @@ class _RequestInConstruction:
     received: list[httpx2.Response] = field(default_factory=list)
     """Responses to it. Whoever is to stop closes them: not every library does that before its
     generators are collected."""
+    is_recorded: bool = False
+    """Its body is kept, and it is not sent."""
+    body: Any = None
 
     async def trace(self, event: str, _info: object) -> None:
         """End the pause once the body is sent: what there is to collect is looked for meanwhile."""
@@ -127,6 +130,9 @@ class ServiceClient(httpx2.AsyncClient):
         """Send a request with the members of its body that were held back."""
         if (building := _building.get()) is not None:
             request = building.completed(request)
+            if building.is_recorded:
+                building.body = json.loads(await request.aread())
+                raise httpx2.ConnectError("not to be sent", request=request)
             request.extensions["trace"] = building.trace
         # The libraries set times of their own, or none.
         request.extensions["timeout"] = self.timeout.as_dict()
@@ -140,23 +146,6 @@ class ServiceClient(httpx2.AsyncClient):
             pieces = _whole(stream, self._terminator) if is_answer else _beginning(stream)
             response.stream = _AnswerStream(stream, pieces)
         return response
-
-
-class RequestRecorder(httpx2.AsyncClient):
-    """Client that keeps the body of a request instead of sending it."""
-
-    body: Any = None
-
-    async def send(self, request: httpx2.Request, **_options: Any) -> httpx2.Response:
-        """Keep the request's body.
-
-        Raises:
-            httpx2.ConnectError: always, as nothing is sent.
-        """
-        if (building := _building.get()) is not None:
-            request = building.completed(request)
-        self.body = json.loads(await request.aread())
-        raise httpx2.ConnectError("not to be sent", request=request)
 
 
 @dataclass(slots=True)
@@ -239,7 +228,7 @@ class LibraryModel(ABC):
         try:
             async with AsyncExitStack() as stack:
                 with building_request() as building:
-                    stream = await stack.enter_async_context(self._request(self._model, prompt))
+                    stream = await stack.enter_async_context(self._request(prompt))
                 for response in building.received:
                     stack.push_async_callback(response.aclose)
                 events = await stack.enter_async_context(aclosing(reader.read(stream)))
@@ -266,20 +255,20 @@ class LibraryModel(ABC):
         await self._client.aclose()
 
     async def _record(self, prompt: ModelPrompt) -> JsonObject:
-        async with RequestRecorder(verify=tls_context()) as recorder:
+        with building_request() as building:
+            building.is_recorded = True
             try:
-                with building_request():
-                    async with self._request(self.open(recorder, NO_KEY), prompt):
-                        pass
+                async with self._request(prompt):
+                    pass
             except Exception:
-                if recorder.body is None:
+                if building.body is None:
                     raise
-            return JsonObject(recorder.body)
+            return JsonObject(building.body)
 
-    def _request(self, model: Model[Any], prompt: ModelPrompt) -> Any:
+    def _request(self, prompt: ModelPrompt) -> Any:
         return model_request_stream(
-            model,
-            library_messages(prompt, self.config, model.system, self.marks(prompt)),
+            self._model,
+            library_messages(prompt, self.config, self._model.system, self.marks(prompt)),
             model_settings=self.settings(prompt),
             model_request_parameters=request_parameters(prompt),
             instrument=False,

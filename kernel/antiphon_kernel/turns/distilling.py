@@ -32,13 +32,7 @@ from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools._common import block_in
-from antiphon_kernel.tools.drift import (
-    ERRORS,
-    DeliveredResult,
-    check_open,
-    lineage_of,
-    wakes,
-)
+from antiphon_kernel.tools.drift import ERRORS, DeliveredResult, check_open, lineage_of, wakes
 from antiphon_kernel.tools.drift_merge import MOST_BLOCKS
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter

@@ -36,9 +36,6 @@ class RequestWindow(Params):
     separate: bool = False
     """Whether an answer does not count against the window of the input."""
 
-    def values(self) -> ModelWindow:
-        return ModelWindow(**self.model_dump(exclude_none=True))
-
 
 class ContextRequestParams(ReadingParams):
     """A request that is not sent."""
@@ -78,7 +75,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     """
     context, author, reading = await read_for_model(call, params)
     name, payload = author.name if author is not None else None, None
-    window = params.window.values()
+    window = ModelWindow(**params.window.model_dump(exclude_none=True))
     asked = await _reader(call, context, author)
     if asked is None:
         version, conversation = context.seq, reading.request()

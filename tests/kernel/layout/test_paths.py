@@ -19,11 +19,7 @@ RANGES = st.tuples(NUMBERS, NUMBERS).map(lambda pair: (min(pair), max(pair)))
 ARTIFACT_NAMES = st.sampled_from(ARTIFACTS) | st.builds(
     "react.{}.{}".format, st.sampled_from(["notes", "thinking"]), CALLS
 )
-CALL_NAMES = CALLS.flatmap(
-    lambda call: st.sampled_from(
-        [f"{call}.call", f"{call}.result", f"tool_calls.{call}.notice.json"]
-    )
-)
+CALL_NAMES = st.builds("{}.{}".format, CALLS, st.sampled_from(["call", "result"]))
 PATHS = st.one_of(
     st.builds(BlockPath, st.just("ar"), TURNS, ARTIFACT_NAMES, SUFFIXES),
     st.builds(file_path, TURNS, st.sampled_from(["files", "user.attachments"]), NAMES, SUFFIXES),
@@ -52,13 +48,6 @@ def test_path_of_a_plain_file_reads_as_it_is() -> None:
     assert parse_path(path) == file_path(turn, "files", "src/app.v2/main.py")
     assert str(file_path(turn, "user.attachments", "../a/b")) == (
         f"fi:{turn}.user.attachments/%2E%2E%2Fa%2Fb"
-    )
-
-
-def test_parse_path_of_the_code_of_a_call_is_that_of_the_call() -> None:
-    turn, call = "turn_1770603271112_2f81ad", "tc_0123456789ab"
-    assert parse_path(f"fi:{turn}.code.{call}~abcdef") == BlockPath(
-        "tc", turn, f"{call}.call", "abcdef"
     )
 
 

@@ -15,10 +15,7 @@ from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.turns.agents.agent_turn import AgentCall, AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.block_writer import (
-    SHELL,
-    KeptOutput,
-)
+from antiphon_kernel.turns.block_writer import SHELL, KeptOutput
 from antiphon_kernel.turns.turn import SpokenBlocks, TurnFailed, one_line
 from antiphon_kernel.types.block_metadata import AGENT_CALL
 from antiphon_kernel.types.constants import MAX_TOKENS, REFUSED
