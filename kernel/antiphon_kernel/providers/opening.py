@@ -7,29 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import logging
 import os
 import secrets
 import sys
 import threading
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
-from antiphon_kernel.providers.local_server import (
-    REPORT,
-    SETTINGS,
-    LocalServerReport,
-    LocalServerSettings,
-)
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
@@ -111,12 +104,12 @@ class LocalProvider:
 
     async def _start(self, key: str) -> str:
         path, window = _model_file(self.config), self.config.window
-        settings = LocalServerSettings(
-            path=str(path),
-            key=key,
-            context_tokens=CONTEXT_TOKENS if window is None else window.total or window.input,
-            threads=self.threads,
-        )
+        settings = {
+            "path": str(path),
+            "key": key,
+            "context_tokens": CONTEXT_TOKENS if window is None else window.total or window.input,
+            "threads": self.threads,
+        }
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-P", "-m", "antiphon_kernel.providers.local_server"),
@@ -128,14 +121,14 @@ class LocalProvider:
         try:
             report = await asyncio.wait_for(_handshake(process, settings), START_SECONDS)
         except TimeoutError:
-            report = LocalServerReport(error=f"it has not loaded within {START_SECONDS:.0f} s")
+            report = {"error": f"it has not loaded within {START_SECONDS:.0f} s"}
         except BaseException:
             await self._end()
             raise
-        if not report.address:
+        if "error" in report:
             await self._end()
-            raise invalid_params(f"The model {path} could not be loaded: {report.error}")
-        return report.address
+            raise invalid_params(f"The model {path} could not be loaded: {report['error']}")
+        return report["address"]
 
     async def _end(self) -> None:
         chat, self._chat = self._chat, None
@@ -189,14 +182,15 @@ def _model_file(config: ModelConfig) -> Path:
     return path
 
 
-async def _handshake(process: Process, settings: LocalServerSettings) -> LocalServerReport:
+async def _handshake(process: Process, settings: Mapping[str, Any]) -> dict[str, str]:
     assert process.stdin is not None and process.stdout is not None
     try:
-        process.stdin.write(SETTINGS.dump_json(settings) + b"\n")
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
         await process.stdin.drain()
-        return REPORT.validate_json(await process.stdout.readline())
-    except (ConnectionError, ValidationError):
-        return LocalServerReport(error=f"its server ended with exit code {await process.wait()}")
+        report: dict[str, str] = json.loads(await process.stdout.readline())
+    except (ConnectionError, ValueError):
+        report = {"error": f"its server ended with exit code {await process.wait()}"}
+    return report
 
 
 SILENCE: Final = 600.0
