@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Final
 
 from pydantic import Field
@@ -196,7 +196,7 @@ def _entry(call: Call, reading: LayoutReading, index: int, limit: int | None) ->
         username=item.block.author.name,
         text=text[:limit],
         truncated=True if limit is not None and len(text) > limit else None,
-        cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],
+        cache_points=[name for name, at in points._asdict().items() if at == index],
     )
 
 

@@ -47,7 +47,6 @@ from antiphon_kernel.messages import (
     MessageRole,
     TextBlock,
     ToolMessage,
-    comparison_form,
     dump_message,
     message_digest,
     normalize_message,
@@ -195,7 +194,7 @@ async def _append_below(
     _check_calls(branch.path, depth, messages)
     node, reused = branch.nodes[depth], 0
     for message in messages:
-        child = node.children.get(_digest(message))
+        child = node.children.get(message_digest(message))
         if child is None:
             break
         node, reused = child, reused + 1
@@ -228,10 +227,6 @@ def _check_size(call: Call, messages: Sequence[Message]) -> None:
     count = sum(len(message.content) for message in messages)
     what, advice = f"The new messages have {count} content blocks", "send fewer at a time"
     check_limit(count, call.kernel.limits, "content_blocks_per_append", what, advice)
-
-
-def _digest(message: Message) -> bytes:
-    return message_digest(comparison_form(message) or message)
 
 
 def _check_calls(path: MessagePath, depth: int, messages: Sequence[Message]) -> None:
@@ -413,7 +408,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
                 check_arrange(header, call.actor.principal, call.role)
             await _write(call, branch, change, old.blocks)
             return _place(branch, index + 1, 0)
-        there = before.children.get(_digest(new))
+        there = before.children.get(message_digest(new))
         if there is not None:
             found = branch if branch.is_on(there) else _first_on(there)
             await found.context.wait_persisted()

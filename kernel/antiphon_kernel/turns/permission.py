@@ -19,12 +19,7 @@ from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
 from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
-from antiphon_kernel.types.errors import (
-    AntiphonError,
-    ErrorCode,
-    invalid_params,
-    kernel_is_closing,
-)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.types.signal import News

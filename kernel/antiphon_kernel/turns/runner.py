@@ -25,7 +25,7 @@ from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.agents import Agents
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
-from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
+from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks
 from antiphon_kernel.turns.drift_waking import may_wake, person_wrote
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
@@ -203,10 +203,10 @@ class TurnRunner:
         """Play a turn, or let it go on; whatever it fails with, everybody sees it."""
         model, prompt = work.model or "", work.prompt or ""
         try:
+            settings = self._settings
+            common = (writer, presence, prompt, asker, self.permissions)
             if self.is_agent(model):
-                work.turn = agent_turn = AgentTurn(
-                    writer, presence, prompt, asker, self.permissions, self._settings
-                )
+                work.turn = agent_turn = AgentTurn(*common, settings)
                 await self.agents.play(model, agent_turn)
                 return
             answering = await self.model(model)
@@ -215,13 +215,10 @@ class TurnRunner:
             servers = await self._servers(answering.config, seconds)
             principal, context = writer.actor.principal, writer.context
             reader = partial(self.reader, context, answering, principal.id, prompt, servers.tools)
-            desk, settings = self.permissions, self._settings
-            asked = writer.context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
+            asked = context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
             if type(asked) is int and 1 <= asked < settings.max_rounds:
                 settings = replace(settings, max_rounds=asked)
-            work.turn = turn = Turn(
-                answering, writer, presence, prompt, asker, desk, settings, reader, servers
-            )
+            work.turn = turn = Turn(*common, settings, answering, reader, servers)
             first, calls = resumed_calls(writer, undecided)
             try:
                 await turn.play(calls, first)
@@ -470,7 +467,7 @@ class TurnRunner:
         async def run() -> None:
             writer = BlockWriter(self._kernel, context, asker.session)
             try:
-                blocks = await open_call(writer, command, uuid.uuid4().hex)
+                blocks = await writer.open_command(command, uuid.uuid4().hex)
                 if not opened.done():
                     opened.set_result(blocks)
                 await blocks.run_command(command, self._kernel.files.save_open)

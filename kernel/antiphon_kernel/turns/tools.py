@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -416,13 +416,6 @@ async def wait_turns(call: Call, params: WaitTurnsParams) -> WaitTurnsResult:
     )
 
 
-_DECISIONS: Final = {
-    "once": CallPermission.ONCE,
-    "always": CallPermission.ALWAYS,
-    "no": CallPermission.DENIED,
-}
-
-
 class ListPermissionsParams(Params):
     """Calls and rules of one context, or of all."""
 
@@ -576,7 +569,8 @@ async def decide(call: Call, params: DecideParams) -> DecideResult:
         )
     context, block = await call.block(params.block_id)
     runner = runner_of(call.kernel)
-    decision = _DECISIONS[params.decision]
+    is_no = params.decision == "no"
+    decision = CallPermission.DENIED if is_no else CallPermission(params.decision)
     reason = (params.reason or "").strip()
     await runner.permissions.settle(context, block, call.actor, decision, reason)
     return DecideResult(
