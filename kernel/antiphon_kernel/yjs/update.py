@@ -106,7 +106,7 @@ def decode_update(update: bytes) -> DecodedUpdate:
     """
     single = decode_single(update)
     if single is not None:
-        return DecodedUpdate((single[0],), ())
+        return DecodedUpdate((single,), ())
     return next(decode_in_parts(update, len(update) + 1))
 
 
@@ -141,8 +141,8 @@ def decode_first(update: bytes) -> tuple[Struct, int]:
     return _read_struct(reader, client, own, reader.uint()), reader.at
 
 
-def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
-    """Return the struct of an update that brings one and nothing else, and its bytes.
+def decode_single(update: bytes) -> Struct | None:
+    """Return the struct of an update that brings one and nothing else.
 
     None if the update brings more, or is none.
 
@@ -155,11 +155,10 @@ def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
     reader.at = len(_ONE_STRUCT)
     client, own = _read_client(reader, update)
     clock = reader.uint()
-    start = reader.at
     struct = _read_struct(reader, client, own, clock)
     if update[reader.at :] != _NO_DELETIONS or clock + struct.length > MAX_CLOCK:
         return None
-    return struct, update[start : reader.at]
+    return struct
 
 
 def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
