@@ -167,12 +167,25 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
     Raises:
         ValueError: as `decode_update`, when the part that is no update is reached.
     """
-    reader = Reader(update)
     structs: list[Struct] = []
-    work = 0
+    deletions: list[IdRange] = []
+    for work, one in enumerate(_read_all(update), 1):
+        if isinstance(one, Struct):
+            structs.append(one)
+        elif one is not None:
+            deletions.append(one)
+        if not work % size:
+            yield DecodedUpdate(tuple(structs), tuple(deletions))
+            structs, deletions = [], []
+    yield DecodedUpdate(tuple(structs), tuple(deletions))
+
+
+def _read_all(update: bytes) -> Iterator[Struct | IdRange | None]:
+    """Yield the structs and then the deletions of an update; None where a client begins."""
+    reader = Reader(update)
     seen: set[int] = set()
     for _ in range(reader.count()):
-        work += 1
+        yield None
         count = reader.count()
         client, own = _read_client(reader, update)
         clock = reader.uint()
@@ -184,22 +197,17 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
             clock += struct.length
             if clock > MAX_CLOCK:
                 raise ValueError(f"a clock of client {client} is larger than {MAX_CLOCK}")
-            structs.append(struct)
-            work += 1
-            if work >= size:
-                yield DecodedUpdate(tuple(structs), ())
-                structs, work = [], 0
-        if work >= size:
-            yield DecodedUpdate(tuple(structs), ())
-            structs, work = [], 0
-    clients = reader.count()
-    if not clients:
-        reader.end()
-        yield DecodedUpdate(tuple(structs), ())
-        return
-    for deletions in _read_deletions(reader, clients, size - work, size):
-        yield DecodedUpdate(tuple(structs), deletions)
-        structs = []
+            yield struct
+    for _ in range(reader.count()):
+        yield None
+        client = reader.uint()
+        for _ in range(reader.count()):
+            start = reader.uint()
+            length = reader.uint()
+            if start + length > MAX_CLOCK:
+                raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
+            yield IdRange(client, start, start + length)
+    reader.end()
 
 
 def _read_client(reader: Reader, update: bytes) -> tuple[int, bytes]:
@@ -272,32 +280,6 @@ def _read_json(reader: Reader) -> str:
     text = reader.text()
     read_json(text)  # the engine would find out in the middle of an update
     return text
-
-
-def _read_deletions(
-    reader: Reader, clients: int, first: int, size: int
-) -> Iterator[tuple[IdRange, ...]]:
-    """Yield the deletions of so many clients in parts, the first of which may be smaller."""
-    ranges: list[IdRange] = []
-    left = first
-    for _ in range(clients):
-        left -= 1
-        if left <= 0:
-            yield tuple(ranges)
-            ranges, left = [], size
-        client = reader.uint()
-        for _ in range(reader.count()):
-            start = reader.uint()
-            length = reader.uint()
-            if start + length > MAX_CLOCK:
-                raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
-            ranges.append(IdRange(client, start, start + length))
-            left -= 1
-            if left <= 0:
-                yield tuple(ranges)
-                ranges, left = [], size
-    reader.end()
-    yield tuple(ranges)
 
 
 def _length(value: int) -> int:
