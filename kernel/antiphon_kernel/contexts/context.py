@@ -44,7 +44,6 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.undo_units import UpdatePlan
 from antiphon_kernel.document.schema import is_text
-from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -264,7 +263,7 @@ class Context:
             size: bytes of one of them, more or less.
         """
         number = 0
-        for number, part in enumerate(state_parts(self.document, state_vector, size)):  # noqa: B007
+        for number, part in enumerate(self.document.parts_since(state_vector, size)):  # noqa: B007
             await self.wait_persisted()
             yield part
         self._has_freed |= number > 0

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
-from antiphon_kernel.yjs.primitives import Reader
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 
 MAX_CLOCK: Final = 2**32 - 1
 """The engine's clocks have 32 bits."""
@@ -128,19 +128,6 @@ def first_clocks(update: bytes) -> dict[int, int]:
     return clocks
 
 
-def decode_first(update: bytes) -> tuple[Struct, int]:
-    """Return the first struct of an update, and the place of the byte behind it.
-
-    Raises:
-        ValueError: if there is none that the CRDT engine understands.
-    """
-    reader = Reader(update)
-    reader.count()
-    reader.count()
-    client, own = _read_client(reader, update)
-    return _read_struct(reader, client, own, reader.uint()), reader.at
-
-
 def decode_single(update: bytes) -> Struct | None:
     """Return the struct of an update that brings one and nothing else.
 
@@ -208,6 +195,34 @@ def _read_all(update: bytes) -> Iterator[Struct | IdRange | None]:
                 raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
             yield IdRange(client, start, start + length)
     reader.end()
+
+
+def split_update(update: bytes, size: int) -> Iterator[bytes]:
+    """Yield updates of so many bytes that bring together what an update brings, and delete nothing.
+
+    Each has a little more, as a struct is in one of them.
+
+    Raises:
+        ValueError: as `decode_update`, when the part that is no update is reached.
+    """
+    reader, sections, held = Reader(update), list[bytes](), 0
+    for _ in range(reader.count()):
+        left = reader.count()
+        client, own = _read_client(reader, update)
+        clock = reader.uint()
+        while left:
+            start, first, count = reader.at, clock, 0
+            while count < left and held + reader.at - start < size:
+                clock += _read_struct(reader, client, own, clock).length
+                count += 1
+            left -= count
+            head = map(write_var_uint, (count, client, first))
+            sections.append(b"".join((*head, update[start : reader.at])))
+            held += len(sections[-1])
+            if held >= size:
+                yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
+                sections, held = [], 0
+    yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
 
 
 def _read_client(reader: Reader, update: bytes) -> tuple[int, bytes]:
