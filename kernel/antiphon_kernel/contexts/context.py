@@ -44,7 +44,6 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.undo_units import UpdatePlan
 from antiphon_kernel.document.schema import is_text
-from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -254,7 +253,7 @@ class Context:
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
         """Yield the updates that bring a peer up to date, of so many bytes or so, all on disk."""
         number = 0
-        for number, part in enumerate(state_parts(self.document, state_vector, size)):  # noqa: B007
+        for number, part in enumerate(self.document.parts_since(state_vector, size)):  # noqa: B007
             await self.wait_persisted()
             yield part
         self._has_freed |= number > 0
