@@ -98,12 +98,17 @@ def mentions(text: str) -> Iterator[FileMention]:
             yield FileMention(found.start(), found.end(), path, line)
 
 
-class FilePages(Protocol):
+class ContextPages(Protocol):
     """The conversation and the file that are shown."""
 
     @property
     def file_page(self) -> object | None:
         """The page of a file; None if none is open."""
+
+    def open(
+        self, context: str, block: str | None = None, query: str = "", version: int | None = None
+    ) -> None:
+        """Show a context, and there a cell, a text in it, or a version of it."""
 
     def open_file(self, path: str, line: int | None = None) -> None:
         """Show a file, and there a line, counted from 0."""
@@ -117,7 +122,7 @@ class FilePages(Protocol):
 class ProjectFiles:
     """The files of the kernel's project, and the way to one and back."""
 
-    def __init__(self, pages: FilePages, project: Path) -> None:
+    def __init__(self, pages: ContextPages, project: Path) -> None:
         self.open = pages.open_file
         self.go_back = pages.go_back
         self.pages = pages

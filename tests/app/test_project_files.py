@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from antiphon.local_user import LocalUser
-from antiphon.project_files import FilePages, ProjectFiles, ShownFile, mentions
+from antiphon.project_files import ContextPages, ProjectFiles, ShownFile, mentions
 from antiphon.screens.file_view import line_marks
 from antiphon.session import KernelCalls
 from antiphon_kernel.text.patch import unified_diff
@@ -31,7 +31,7 @@ class FakeKernel:
 @pytest.fixture
 async def files() -> ProjectFiles:
     pages = SimpleNamespace(open_file=None, go_back=None)
-    files = ProjectFiles(cast(FilePages, pages), Path("/home/amy/it"))
+    files = ProjectFiles(cast(ContextPages, pages), Path("/home/amy/it"))
     await files.fetch(cast(KernelCalls, FakeKernel()))
     return files
 

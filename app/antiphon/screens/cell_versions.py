@@ -113,7 +113,7 @@ class CellVersions(Controller):
             here = document.context or ""
             made = await fork_context(self._scope, here, at=choice.version)
             if made is not None:
-                self._scope.open_context(made, None)
+                self._scope.open_context(made)
         else:
             params = {"block_id": choice.block, "version": choice.version}
             if await self._scope.call("block.restore", params, "Not restored") is not None:
@@ -131,7 +131,7 @@ class CellVersions(Controller):
             "context.fork", {"context": context, "blocks": {"last": last}}
         )
         if fork is not None:
-            self._scope.open_context(fork["context_id"], None)
+            self._scope.open_context(fork["context_id"])
 
     async def name_editors(self) -> None:
         """Name who has edited the outputs that are on the screen."""

@@ -221,7 +221,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             if context != self._session.document.context:
                 self.parts.sidebar.open_context(context)
 
-        self.app.push_screen(ContextsPanel(self._session, self.parts.memory, show))
+        self.app.push_screen(ContextsPanel(self._session, self.parts.scope.memory, show))
 
     def action_people(self) -> None:
         def copy(text: str) -> None:
@@ -254,10 +254,10 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         except AntiphonError as error:
             self.hint(error.message)
             return
-        self.parts.scope.open_context(self._session.document.context or self.header.context, None)
+        self.parts.scope.open_context(self._session.document.context or self.header.context)
 
     def action_help(self) -> None:
-        self.app.push_screen(TextModal(partial(help_rows, self.parts.keymap)))
+        self.app.push_screen(TextModal(partial(help_rows, self.parts.scope.keymap)))
 
     action_show_help = action_help
 

@@ -186,4 +186,4 @@ class SidebarView(Controller):
         elif context.startswith("/"):
             self._scope.files.open(context[1:])
         else:
-            self._scope.open_context(context, None)
+            self._scope.open_context(context)

@@ -141,7 +141,7 @@ class SlashCommands(Controller):
     async def _create(self, label: str) -> bool:
         made = await create_context(self._scope, label)
         if made is not None:
-            self._scope.open_context(made, None)
+            self._scope.open_context(made)
         return made is not None
 
     async def _refer(self, place: str) -> bool:

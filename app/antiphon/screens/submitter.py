@@ -268,7 +268,7 @@ class MessageSubmitter(Controller):
         if context == self._session.document.context:
             self._cells.to_tail()
         else:
-            self._scope.open_context(context, None)
+            self._scope.open_context(context)
 
 
 def _command(text: str) -> str:
