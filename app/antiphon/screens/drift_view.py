@@ -10,9 +10,8 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.drift_pages import CellsModal, DifferenceModal
+from antiphon.screens.drift_pages import CellsModal, DifferenceModal, MergeModal
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.screens.merge_page import MergeModal
 from antiphon.screens.modals import LineModal
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon_kernel.types.drift import drift_origin, is_drifted
