@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partialmethod
 from typing import Any, Final
 
 from antiphon.render.view import OWN_NAME
@@ -25,7 +26,7 @@ VERSIONS_LOOKED_AT: Final = 1_000
 class CellVersions(Controller):
     """Asks the kernel for versions of cells, shows them, and brings one back."""
 
-    async def tell_time(self) -> None:
+    async def action_time(self) -> None:
         """Say when the chosen cell was begun, and who changed it last."""
         block = self._scope.cell_to("tell the time of", finished=False)
         versions = None if block is None else await self._last(block, 1)
@@ -55,7 +56,7 @@ class CellVersions(Controller):
         history = await self._scope.call("block.history", params)
         return () if history is None else history["versions"]
 
-    async def restore(self) -> None:
+    async def action_restore(self) -> None:
         """Give the chosen cell the text of an earlier version."""
         block = self._scope.cell_to("restore")
         if block is None:
@@ -102,7 +103,12 @@ class CellVersions(Controller):
                 name = asked.name(choice.block)
                 self._hint(f"{name} is as in its version {choice.version}; u takes that back.")
 
-    async def fork_here(self) -> None:
+    action_page_history = partialmethod(show_history, None)
+
+    async def action_history(self) -> None:
+        await self.show_history(self._cells.focused_cell)
+
+    async def action_fork_here(self) -> None:
         """Copy the context up to the chosen cell into a new one, and go there."""
         block = self._scope.cell_to("fork from", finished=False)
         if block is None:

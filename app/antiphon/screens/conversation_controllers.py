@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from antiphon.actions import ActionContext, Mode
 from antiphon.input_queue import InputQueue
 from antiphon.message_history import MessageHistory
-from antiphon.screens.action_scope import ActionScope
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.cell_arranger import CellArranger
 from antiphon.screens.cell_versions import CellVersions
@@ -109,6 +109,13 @@ class ConversationControllers:
         self.sidebar = SidebarView(scope, self.contexts, self.people)
         self.commands = SlashCommands(scope, self.contexts, self.sidebar, keys)
         self.visitors = Visitors(scope)
+        self.actions: Mapping[str, Callable[[], object]] = {
+            name: getattr(part, name)
+            for part in vars(self).values()
+            if isinstance(part, Controller)
+            for name in dir(part)
+            if name.startswith("action_")
+        }
 
     def situation(self) -> ActionContext:
         """Return what is known of the session, of the focus and of the focused cell."""

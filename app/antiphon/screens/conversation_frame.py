@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from antiphon.actions import Mode, Owner
 from antiphon.keymap import KeyMap, bindings
 from antiphon.locations import config_folder, under_home
-from antiphon.screens.action_owner import ActionOwner, controlled
+from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.document_page import DocumentPage
 from antiphon.screens.find_view import choose_found
 from antiphon.screens.layout import OUTLINE_FROM, DocumentLayout
@@ -74,17 +74,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         else:
             self.composer.editor.focus()
 
-    # Files
-
-    action_save = controlled(lambda parts: parts.file.save)
-    action_files = controlled(lambda parts: parts.file.find)
-    action_search_files = controlled(lambda parts: parts.file.search)
-    action_findings = controlled(lambda parts: parts.file.show_findings)
-    action_go_to_path = controlled(lambda parts: parts.file.go_to_path)
-    action_definition = controlled(lambda parts: parts.language.define)
-    action_explain = controlled(lambda parts: parts.language.explain)
-    action_complete = controlled(lambda parts: parts.language.complete)
-
     def action_open_paste(self) -> None:
         editor = self.parts.scope.editor
         if editor is None or not editor.document.labels:
@@ -94,15 +83,11 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     @on(CellEditor.UndoRequested)
     def _undo_requested(self) -> None:
-        self.action_undo_edit()
-
-    action_undo_edit = controlled(lambda parts: parts.undo.undo)
+        self.parts.scope.host.call_action("undo_edit")
 
     @on(CellEditor.RedoRequested)
     def _redo_requested(self) -> None:
-        self.action_redo()
-
-    action_redo = controlled(lambda parts: parts.undo.redo)
+        self.parts.scope.host.call_action("redo")
 
     @work(exit_on_error=False)
     async def action_interrupt(self) -> None:
@@ -111,13 +96,13 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         else:
             await self.parts.turns.interrupt()
 
-    action_bring_back = controlled(lambda parts: parts.arranger.bring_back)
-    action_page_history = controlled(lambda parts: partial(parts.versions.show_history, None))
-
     # Moving
 
-    action_page_down = controlled(lambda parts: partial(parts.cells.move_page, 1))
-    action_page_up = controlled(lambda parts: partial(parts.cells.move_page, -1))
+    def action_page_down(self) -> None:
+        self.parts.cells.move_page(1)
+
+    def action_page_up(self) -> None:
+        self.parts.cells.move_page(-1)
 
     @on(HintBar.CountClicked)
     def action_tail(self) -> None:
@@ -137,8 +122,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             self.parts.live.go()
         if self.area.cells.position() == before:
             self.hint("Nobody writes out of sight.")
-
-    action_gather = controlled(lambda parts: parts.following.gather)
 
     @on(DraftPreview.DraftClicked)
     def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
@@ -183,10 +166,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             self.parts.find.find_from(block, query)
 
     # Sidebar and outline
-
-    action_other_page = controlled(lambda parts: parts.file.files.pages.come)
-    action_sidebar = controlled(lambda parts: parts.sidebar.toggle)
-    action_leave_contexts = controlled(lambda parts: parts.sidebar.leave)
 
     @on(Sidebar.ContextChosen)
     def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
@@ -242,8 +221,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             return
         file = under_home(config_folder() / SETTINGS_FILE)
         self.hint(f"{chosen} Keys and the rest: {file}, read at the start. See `antiphon keys`.")
-
-    action_decide_key = controlled(lambda parts: parts.visitors.decide)
 
     @work(exit_on_error=False)
     async def action_join_again(self) -> None:

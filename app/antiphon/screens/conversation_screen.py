@@ -181,7 +181,7 @@ class ConversationScreen(ConversationHost):
             self.controllers.submitter.pending = state.pending
             self.controllers.submit_pending()
         if state.arranger.brings_back:
-            self.frame.action_bring_back()
+            self.call_action("bring_back")
 
     @property
     def shown_now(self) -> ConversationScreen:

@@ -13,7 +13,7 @@ from antiphon.actions import Owner
 from antiphon.clipboard import copy_text
 from antiphon.keymap import bindings
 from antiphon.render.cell_renderer import cell_markdown
-from antiphon.screens.action_owner import ActionOwner, controlled
+from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import NO_CELL
@@ -52,11 +52,6 @@ class DocumentPage(DocumentView, ActionOwner):
     def action_back(self) -> None:
         self.leave()
 
-    action_leave_file = controlled(lambda parts: parts.file.leave)
-    action_path_after_g = controlled(lambda parts: parts.file.go_to_path)
-    action_definition_after_g = controlled(lambda parts: parts.language.define)
-    action_explain_in_file = controlled(lambda parts: parts.language.explain)
-
     def action_edit_next(self) -> None:
         if self.editor is not None:
             self.editor.action_neighbour(1)
@@ -65,46 +60,12 @@ class DocumentPage(DocumentView, ActionOwner):
         if self.editor is not None:
             self.editor.action_neighbour(-1)
 
-    action_edit_outside = controlled(lambda parts: parts.outside.edit)
-    action_undo = controlled(lambda parts: parts.undo.undo)
-    action_undo_theirs = controlled(lambda parts: parts.undo.undo_theirs)
-
-    # Whole cells
-
-    action_cut_out = controlled(lambda parts: parts.arranger.cut_out)
-    action_exclude = controlled(lambda parts: parts.arranger.exclude)
-    action_move = controlled(lambda parts: parts.arranger.move)
-    action_put = controlled(lambda parts: parts.arranger.put)
-    action_leave_move = controlled(lambda parts: parts.arranger.leave_move)
-    action_split = controlled(lambda parts: parts.arranger.split)
-
-    # Versions
-
-    action_time = controlled(lambda parts: parts.versions.tell_time)
-    action_history = controlled(
-        lambda parts: partial(parts.versions.show_history, parts.cells.focused_cell)
-    )
-    action_restore = controlled(lambda parts: parts.versions.restore)
-    action_fork_here = controlled(lambda parts: parts.versions.fork_here)
-
     def action_blame(self) -> None:
         if not any(self.cells.viewport.places):
             self.hint(NO_CELL)
         self.run_in_background(self.parts.blame.toggle)
 
-    # Other contexts
-
-    action_open_source = controlled(lambda parts: parts.drift.open_source)
-    action_push = controlled(lambda parts: parts.drift.push)
-    action_pull = controlled(lambda parts: parts.drift.pull)
-    action_merge = controlled(lambda parts: parts.drift.merge)
-    action_distill = controlled(lambda parts: parts.drift.distill)
-    action_commit = controlled(lambda parts: parts.drift.commit)
-
     # Messages and models
-
-    action_next_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, 1))
-    action_previous_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, -1))
 
     def action_send_again(self) -> None:
         block = self.cells.focused_cell
@@ -128,21 +89,6 @@ class DocumentPage(DocumentView, ActionOwner):
             if member is not None and member.kind in ANSWERING_KINDS:
                 model = author
         self.app.push_screen(ReadingPanel(session, model, self.source.changed))
-
-    action_allow_once = controlled(lambda parts: partial(parts.questions.decide, "once"))
-    action_allow_always = controlled(lambda parts: partial(parts.questions.decide, "always"))
-    action_deny = controlled(lambda parts: partial(parts.questions.decide, "no"))
-
-    # People
-
-    action_follow = controlled(lambda parts: parts.following.follow_who_is_in_cell)
-    action_point = controlled(lambda parts: parts.following.point)
-
-    # Finding
-
-    action_next_hit = controlled(lambda parts: partial(parts.find.step, 1))
-    action_previous_hit = controlled(lambda parts: partial(parts.find.step, -1))
-    action_end_find = controlled(lambda parts: parts.find.end)
 
     # Copying
 

@@ -86,7 +86,7 @@ class EditUndo(Controller):
         self._undone_theirs = None
         self._arranger.forget()
 
-    async def undo(self) -> None:
+    async def action_undo(self) -> None:
         block = self._scope.block
         if block is None:
             if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.step(-1):
@@ -104,7 +104,9 @@ class EditUndo(Controller):
             if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
 
-    async def undo_theirs(self) -> None:
+    action_undo_edit = action_undo
+
+    async def action_undo_theirs(self) -> None:
         """Take back the last edit of the cell's author, or of who wrote last in a file; asks."""
         block = self._cells.focused_cell
         if block is None:
@@ -147,7 +149,7 @@ class EditUndo(Controller):
             after = told.get("next")
         return found
 
-    async def redo(self) -> None:
+    async def action_redo(self) -> None:
         block = self._scope.block
         theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:

@@ -149,7 +149,7 @@ class FileView(Controller):
         found = {int(one["line"]): LineMark.FOUND for one in self._findings}
         self._cells.mark_lines({**self._of_git, **found})
 
-    async def show_findings(self) -> None:
+    async def action_findings(self) -> None:
         """Let the person choose one of the places in which checks have found something."""
         file, rows = self._scope.file, self._findings
         if file is None or not rows:
@@ -165,7 +165,7 @@ class FileView(Controller):
 
     # What is done with it
 
-    async def save(self) -> None:
+    async def action_save(self) -> None:
         """Write it to disk; ask about conflicts, and about a file that was deleted there."""
         await self.refresh()
         file = self._scope.file
@@ -199,12 +199,15 @@ class FileView(Controller):
         elif self._scope.file is not None and self._scope.file.state != CONFLICT:
             self._hint("No conflict is left: <key:undo> takes back what you decided last.")
 
-    def leave(self) -> None:
+    def action_leave_file(self) -> None:
         self.files.go_back()
+
+    def action_other_page(self) -> None:
+        self.files.pages.come()
 
     # Other files
 
-    async def find(self) -> None:
+    async def action_files(self) -> None:
         """Let the person choose a file by its name."""
         self._scope.host.run_one_of("paths", self._fetch)
 
@@ -226,7 +229,7 @@ class FileView(Controller):
     async def _fetch(self) -> None:
         await self.files.fetch(self._scope)
 
-    async def search(self) -> None:
+    async def action_search_files(self) -> None:
         """Let the person choose a line that has a text."""
         may_ask = self._session.user.works_on_host
         denial = "Only the owner of the kernel searches its files."
@@ -266,7 +269,7 @@ class FileView(Controller):
             line = lines.place.start
         return reference["context"], line
 
-    async def go_to_path(self) -> None:
+    async def action_go_to_path(self) -> None:
         """Open the file that is named at the cursor, or one of those in the chosen cell."""
         self._cells.undo_first()
         block = None if self._scope.editor is not None else self._cells.focused_cell
@@ -296,6 +299,8 @@ class FileView(Controller):
                 return
             named = [named[int(chosen)]]
         self.files.open(*named[0])
+
+    action_path_after_g = action_go_to_path
 
     def _text_with_paths(self) -> str | None:
         """Return the line, or the path in it, that the cursor is at; else the text of the cell."""

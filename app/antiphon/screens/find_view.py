@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Any, Final
 
 from textual.widget import Widget
@@ -162,6 +163,8 @@ class FindView(Controller):
         self._wake.set()
         self.changed.notify()
 
+    action_end_find = end
+
     def leave(self) -> None:
         """End the search and go to where the person was before it."""
         self._go_back()
@@ -236,6 +239,9 @@ class FindView(Controller):
             self._hint("There is no hit to go to.")
         elif (self._cells.position(), self.place) == before:
             self._hint("This is the only hit.")
+
+    action_next_hit = partialmethod(step, 1)
+    action_previous_hit = partialmethod(step, -1)
 
     def _go(self, direction: int) -> bool:
         """Go to a hit; False if there is none."""

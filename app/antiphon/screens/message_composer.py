@@ -11,7 +11,7 @@ from antiphon.actions import Owner
 from antiphon.keymap import bindings
 from antiphon.render.differences import arguments_of
 from antiphon.render.view import CellView
-from antiphon.screens.action_owner import ActionOwner, controlled
+from antiphon.screens.action_owner import ActionOwner
 from antiphon.widgets.composer import SHELL_MARK, Composer, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 
@@ -41,7 +41,8 @@ class MessageComposer(Composer, ActionOwner):
         elif not self.draft.text:
             parts.live.go()
 
-    action_newline = controlled(lambda parts: parts.composer.editor.new_line)
+    def action_newline(self) -> None:
+        self.editor.new_line()
 
     def action_message_history(self) -> None:
         try:

@@ -97,7 +97,7 @@ class SidebarView(Controller):
         self.focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
 
-    def toggle(self) -> None:
+    def action_sidebar(self) -> None:
         """Into the sidebar, which comes if it is not there; from inside, put it away."""
         frame, size = self._frame, self._frame.screen.size
         if frame.is_beside and self._scope.file is not None:
@@ -135,6 +135,8 @@ class SidebarView(Controller):
             is_file = self._scope.file is not None
             before = self._cells if is_file else self._scope.composer.editor
         before.focus(scroll_visible=False)
+
+    action_leave_contexts = leave
 
     def look_at_contexts(self) -> None:
         if self._frame.has_sidebar:

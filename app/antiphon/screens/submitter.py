@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import partial, partialmethod
 from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
@@ -237,7 +237,7 @@ class MessageSubmitter(Controller):
 
     # Branches
 
-    def go_to_sibling(self, step: int) -> None:
+    def _go_to_sibling(self, step: int) -> None:
         """Show the message so many places further in the place of the focused one."""
         block, hint = self._cells.focused_cell, self._scope.hint
         siblings = None if block is None else self._cells.source.branches.siblings(block)
@@ -252,6 +252,9 @@ class MessageSubmitter(Controller):
         else:
             place = siblings.places[position]
             self._scope.open_context(place.context, place.block)
+
+    action_next_sibling = partialmethod(_go_to_sibling, 1)
+    action_previous_sibling = partialmethod(_go_to_sibling, -1)
 
     async def answer_again(self, block: str) -> None:
         """Have an answer made again, in a branch; after an error it goes on where it ended."""
