@@ -11,6 +11,7 @@ from typing import Final
 from textual.screen import Screen
 
 from antiphon.actions import ActionContext, Mode
+from antiphon.clipboard import copy_text
 from antiphon.keymap import KeyMap
 from antiphon.project_files import ProjectFiles, ShownFile
 from antiphon.screens.background_tasks import ReportsFailedTasks
@@ -148,6 +149,10 @@ class ActionScope(KernelCalls):
         else:
             return block
         return None
+
+    async def copy(self, text: str) -> None:
+        """Put a text into the clipboard, and say which one."""
+        self.hint(await copy_text(text, self.host.app.copy_to_clipboard))
 
     # How cells are named to people
 

@@ -8,12 +8,11 @@ from typing import ClassVar
 from textual import on, work
 from textual.binding import BindingType
 
-from antiphon.actions import Mode, Owner
+from antiphon.actions import Owner
 from antiphon.keymap import KeyMap, bindings
 from antiphon.locations import config_folder, under_home
 from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.document_page import DocumentPage
-from antiphon.screens.find_view import choose_found
 from antiphon.screens.layout import OUTLINE_FROM, DocumentLayout
 from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import PAGE_END, TextModal, help_rows, hint_rows, rejected_rows
@@ -25,7 +24,7 @@ from antiphon.widgets.composer import DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.outline import Outline
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import DraftPreview, FindBar, HintBar, HintLog, LiveStrip
+from antiphon.widgets.status import DraftPreview, HintBar, HintLog, LiveStrip
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -59,8 +58,9 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         source.name_keys = keymap.name_keys
         composer = MessageComposer(draft, session.user)
         composer.disabled = is_file
-        page = DocumentPage(source, composer)
-        super().__init__(page, composer, hints, keymap, place=place, settings=settings)
+        super().__init__(
+            DocumentPage(source), composer, hints, keymap, place=place, settings=settings
+        )
         self.set_class(is_file, "-file")
         self._session = session
 
@@ -88,13 +88,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     @on(CellEditor.RedoRequested)
     def _redo_requested(self) -> None:
         self.parts.scope.host.call_action("redo")
-
-    @work(exit_on_error=False)
-    async def action_interrupt(self) -> None:
-        if selected := self.parts.scope.selection:
-            await self.area.copy_text(selected)
-        else:
-            await self.parts.turns.interrupt()
 
     # Moving
 
@@ -128,42 +121,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         reason = self.area.source.edit_denied_reason(message.block)
         if reason is not None:
             self.hint(reason)
-
-    # Finding
-
-    def action_find(self) -> None:
-        mode, search = self.parts.scope.mode, self.parts.find
-        if mode is Mode.FIND:
-            search.step(1)
-            return
-        if mode in (Mode.WRITE, Mode.NAVIGATE):
-            search.focused_before = self.screen.focused
-        search.open()
-        if self.area.editor is None:
-            self.parts.cells.read_all()
-
-    action_find_text = action_find
-
-    @on(FindBar.QueryChanged)
-    def _query_changed(self, message: FindBar.QueryChanged) -> None:
-        self.parts.find.look_for(message.query)
-
-    @work(exit_on_error=False)
-    async def action_search(self) -> None:
-        if not self._session.is_live:
-            self.hint("Offline: a search in all contexts needs the kernel; / finds in this one.")
-            return
-        found = await choose_found(self.parts.scope)
-        if found is None:
-            return
-        block, query = found
-        context = block.partition(".")[0]
-        is_here = context == self._session.document.context
-        if not is_here or (self._session.replica.omitted and block not in self._session.document):
-            self.parts.scope.open_context(context, block, query=query)
-        elif self.area.cells.has_cell(block):
-            self.area.leave()
-            self.parts.find.find_from(block, query)
 
     # Sidebar and outline
 
@@ -204,7 +161,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     def action_people(self) -> None:
         def copy(text: str) -> None:
-            self.run_in_background(partial(self.area.copy_text, text))
+            self.run_in_background(partial(self.parts.scope.copy, text))
 
         def follow_if_here(principal: str) -> bool:
             is_here = any(one.principal == principal for one in self.parts.following.others())

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import ClassVar
 
 from textual import work
 from textual.binding import BindingType
 
 from antiphon.actions import Owner
-from antiphon.clipboard import copy_text
 from antiphon.keymap import bindings
 from antiphon.render.cell_renderer import cell_markdown
 from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.cell_list import CellList
-from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import NO_CELL
 from antiphon.screens.reading import ReadingPanel
 from antiphon.screens.tour import MEND_AT, TYPO
@@ -30,9 +27,8 @@ class DocumentPage(DocumentView, ActionOwner):
 
     cells: CellList
 
-    def __init__(self, source: CellModel, composer: MessageComposer) -> None:
+    def __init__(self, source: CellModel) -> None:
         super().__init__(source, CellList(source))
-        self._composer = composer
 
     # Editing
 
@@ -43,7 +39,7 @@ class DocumentPage(DocumentView, ActionOwner):
         elif (place := self.parts.file.place_of(block)) is not None:
             self.parts.file.files.open(*place)
         elif self.source.header(block).kind == BlockKind.TOOL_CALL:
-            self._composer.write_command(self.source.view(block))
+            self.parts.submitter.copy_command(self.source.view(block))
         else:
             asked = block == self.parts.tour.tour.typo_block
             at = self.source.text(block).find(TYPO) if asked else -1
@@ -59,27 +55,6 @@ class DocumentPage(DocumentView, ActionOwner):
     def action_edit_previous(self) -> None:
         if self.editor is not None:
             self.editor.action_neighbour(-1)
-
-    def action_blame(self) -> None:
-        if not any(self.cells.viewport.places):
-            self.hint(NO_CELL)
-        self.run_in_background(self.parts.blame.toggle)
-
-    # Messages and models
-
-    def action_send_again(self) -> None:
-        block = self.cells.focused_cell
-        if block is None or not self.parts.scope.host.situation.own_message:
-            self.hint("Only a message of your own can be edited and sent again.")
-        else:
-            self._composer.revise(block, self.source.text(block))
-
-    def action_answer_again(self) -> None:
-        block = self.cells.focused_cell
-        if block is None or not self.parts.scope.host.situation.answered:
-            self.hint("Only what a model has answered can be answered again.")
-        else:
-            self.run_in_background(partial(self.parts.submitter.answer_again, block))
 
     def action_reading(self) -> None:
         block, model, session = self.cells.focused_cell, None, self.parts.scope.session
@@ -97,7 +72,7 @@ class DocumentPage(DocumentView, ActionOwner):
         block = self.cells.focused_cell
         text = None if block is None else self.source.text(block)
         if text:
-            await self.copy_text(text)
+            await self.parts.scope.copy(text)
         else:
             self.hint("There is nothing to copy in this cell.")
 
@@ -107,7 +82,7 @@ class DocumentPage(DocumentView, ActionOwner):
         if block is None:
             self.hint("There is no cell to copy.")
         else:
-            await self.copy_text(cell_markdown(self.source.view(block)))
+            await self.parts.scope.copy(cell_markdown(self.source.view(block)))
 
     @work(exit_on_error=False)
     async def action_copy_json(self) -> None:
@@ -116,8 +91,4 @@ class DocumentPage(DocumentView, ActionOwner):
             return
         read = await self.parts.scope.call("block.read", {"block_id": block})
         if read is not None:
-            await self.copy_text(json.dumps(read, ensure_ascii=False, indent=2) + "\n")
-
-    async def copy_text(self, text: str) -> None:
-        """Put a text into the clipboard, and say which one."""
-        self.hint(await copy_text(text, self.app.copy_to_clipboard))
+            await self.parts.scope.copy(json.dumps(read, ensure_ascii=False, indent=2) + "\n")
