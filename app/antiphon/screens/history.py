@@ -184,7 +184,6 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         self._positions = {one: place for place, one in enumerate(source.order)}
         self._timelines: dict[str, Timeline] = {}
         self._missing: dict[str, None] = {}
-        self._is_loading = False
         self._at = 0
         self._changed_row = 0
         self._playing: Timer | None = None
@@ -329,24 +328,14 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
             y=max(0, self._changed_row - self._page.size.height // 3), animate=False
         )
 
-    def _fetch_missing(self) -> None:
-        if self._missing and not self._is_loading:
-            self._is_loading = True
-            self.run_in_background(self._fetch_timelines)
-
     async def _fetch_timelines(self) -> None:
-        try:
-            while self._missing:
-                block = next(iter(self._missing))
-                line = await self._source.timeline(block)
-                self._missing.pop(block, None)
-                if line is None:
-                    line = Timeline((), 0)
-                self._timelines[block] = line
-                for forgotten in list(self._timelines)[:-_TIMELINES]:
-                    del self._timelines[forgotten]
-        finally:
-            self._is_loading = False
+        while self._missing:
+            block = next(iter(self._missing))
+            line = await self._source.timeline(block)
+            self._missing.pop(block, None)
+            self._timelines[block] = line or Timeline((), 0)
+            for forgotten in list(self._timelines)[:-_TIMELINES]:
+                del self._timelines[forgotten]
         if self.is_attached:
             self._show()
 
@@ -427,7 +416,7 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         self._changed_row = 0
         if line is None:
             self._missing[block] = None
-            self.call_later(self._fetch_missing)
+            self.call_later(self.run_one_of, "timelines", self._fetch_timelines)
             return [[StatusSpan("…", theme.dim)]]
         found = line.lines(self._version(block, step), shows_change=block in step.blocks)
         rows: list[list[StatusSpan]] = []
