@@ -13,7 +13,7 @@ from textual.screen import Screen
 from antiphon.actions import ActionContext, Mode
 from antiphon.clipboard import copy_text
 from antiphon.keymap import KeyMap
-from antiphon.project_files import ProjectFiles, ShownFile
+from antiphon.project_files import KernelFile, ProjectFiles
 from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.known_models import KnownModels
@@ -71,7 +71,7 @@ class ActionScope(KernelCalls):
         frame: DocumentLayout,
         cells: CellList,
         files: ProjectFiles,
-        file: ShownFile | None,
+        file: KernelFile | None,
         keymap: KeyMap,
         memory: ViewStateStore,
         clock: Clock | None,

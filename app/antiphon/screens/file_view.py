@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, ShownFile, mentions
+from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, KernelFile, mentions
 from antiphon.render.cell_renderer import command_of
 from antiphon.render.differences import changed_place
 from antiphon.render.display import displayable_in_a_row
@@ -87,7 +87,7 @@ class FileView(Controller):
         if self._scope.file is not None and not self._scope.file.is_dirty:
             self._show(replace(self._scope.file, is_dirty=True))
 
-    def _show(self, file: ShownFile) -> None:
+    def _show(self, file: KernelFile) -> None:
         before, self._scope.file = self._scope.file, file
         if before is None or file == before:
             return
@@ -104,7 +104,7 @@ class FileView(Controller):
             return
         try:
             told = await self._session.call("file.open", {"path": file.context})
-            self._show(ShownFile.of(told))
+            self._show(KernelFile.of(told))
             self._show_findings(file.block)
             await self._tell_of_disk(told)
             version, seen = self._source.versions[file.block], self._seen
@@ -183,10 +183,10 @@ class FileView(Controller):
             params["anew"] = True
         told = await self._scope.call("file.save", params, "Not saved")
         if told is not None:
-            self._show(ShownFile.of(told))
+            self._show(KernelFile.of(told))
             self._hint("Saved." if told["written"] else "Saved already: the disk has this text.")
 
-    async def _decide(self, file: ShownFile) -> None:
+    async def _decide(self, file: KernelFile) -> None:
         told = await self._scope.call("file.diff", {"path": file.path})
         if told is None or not told["conflicts"]:
             return

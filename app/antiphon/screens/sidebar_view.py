@@ -176,7 +176,7 @@ class SidebarView(Controller):
         An entry of the project's tree begins with a slash: a folder is opened or closed.
         """
         session = self._scope.session
-        file = next((one for one in self._contexts.files if one.id == context), None)
+        file = next((one for one in self._contexts.files if one.context == context), None)
         if context == session.document.context:
             self.leave()
         elif not session.is_live:
