@@ -126,7 +126,6 @@ class ProjectFiles:
 
     def __init__(self, pages: ContextPages, project: Path) -> None:
         self.open = pages.open_file
-        self.go_back = pages.go_back
         self.pages = pages
         self._project = project.as_posix()
         self.tree = ProjectTree()

@@ -153,23 +153,10 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     # Pages over the document
 
     def action_contexts(self) -> None:
-        def show(context: str) -> None:
-            if context != self._session.document.context:
-                self.parts.sidebar.open_context(context)
-
-        self.app.push_screen(ContextsPanel(self._session, self.parts.scope.memory, show))
+        self.app.push_screen(ContextsPanel(self.parts.scope, self.parts.sidebar.open_context))
 
     def action_people(self) -> None:
-        def copy(text: str) -> None:
-            self.run_in_background(partial(self.parts.scope.copy, text))
-
-        def follow_if_here(principal: str) -> bool:
-            is_here = any(one.principal == principal for one in self.parts.following.others())
-            if is_here:
-                self.parts.scope.host.follow(principal)
-            return is_here
-
-        self.app.push_screen(PeoplePanel(self._session, self.area.source, follow_if_here, copy))
+        self.app.push_screen(PeoplePanel(self.parts.scope, self.parts.following))
 
     def action_settings(self) -> None:
         chosen = "Theme, sidebar and outline are chosen in the palette."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, KernelFile, mentions
@@ -200,7 +201,7 @@ class FileView(Controller):
             self._hint("No conflict is left: <key:undo> takes back what you decided last.")
 
     def action_leave_file(self) -> None:
-        self.files.go_back()
+        self.files.pages.go_back()
 
     def action_other_page(self) -> None:
         self.files.pages.come()
@@ -209,7 +210,7 @@ class FileView(Controller):
 
     async def action_files(self) -> None:
         """Let the person choose a file by its name."""
-        self._scope.host.run_one_of("paths", self._fetch)
+        self._scope.host.run_one_of("paths", partial(self.files.fetch, self._scope))
 
         async def ask(typed: str) -> Sequence[PickerEntry]:
             await self.files.has_paths.wait()
@@ -225,9 +226,6 @@ class FileView(Controller):
         if chosen is not None:
             line = picker.typed.rpartition(":")[2] if ":" in picker.typed else ""
             self.files.open(chosen, max(int(line) - 1, 0) if line.isdecimal() else None)
-
-    async def _fetch(self) -> None:
-        await self.files.fetch(self._scope)
 
     async def action_search_files(self) -> None:
         """Let the person choose a line that has a text."""
