@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import partial, partialmethod
 from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
+from antiphon.render.differences import arguments_of
+from antiphon.render.view import CellView
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import CommandModal
 from antiphon.widgets.block_list import MessageLocation
@@ -70,10 +72,32 @@ class MessageSubmitter(Controller):
         pending, self.pending = self.pending, replace(self.pending, waiting=None)
         return pending
 
-    def revise(self, block: str, text: str) -> None:
-        """Put a message that was sent into the empty composer: what Enter sends is in its place."""
-        self._draft.write(text)
-        self.pending.revised = block
+    def action_send_again(self) -> None:
+        """Put the chosen message into the composer: what Enter sends is in its place."""
+        block = self._cells.focused_cell
+        if block is None or not self._scope.host.situation.own_message:
+            self._hint("Only a message of your own can be edited and sent again.")
+        elif self._draft.text.strip():
+            self._hint("The composer is not empty: send or clear it, then edit the message.")
+        else:
+            self._scope.composer.write(self._source.text(block))
+            self.pending.revised = block
+            self._hint("<key:send> sends it again, in a branch if something follows it.")
+
+    def copy_command(self, call: CellView) -> None:
+        """Put the command of a call into the composer: the call stays as it was made."""
+        command = call.text or (arguments_of(call.header.input) or {}).get("command")
+        if not command or not isinstance(command, str):
+            self._hint("This call has no command that could be run again.")
+        elif not self._source.user.works_on_host:
+            self._hint("Only an owner runs commands here: <key:copy> copies this one.")
+        elif self._draft.text.strip():
+            self._hint("The composer is not empty: send or clear it, then copy the command.")
+        else:
+            self._scope.composer.write(SHELL_MARK + command)
+            self._hint(
+                "The call stays as it is: edit a copy of it here, or press <key:send> to be asked."
+            )
 
     def draft_changed(self) -> None:
         """Write a new message next if the composer has been cleared."""
@@ -236,7 +260,7 @@ class MessageSubmitter(Controller):
 
     # Branches
 
-    def go_to_sibling(self, step: int) -> None:
+    def _go_to_sibling(self, step: int) -> None:
         """Show the message so many places further in the place of the focused one."""
         block, hint = self._cells.focused_cell, self._scope.hint
         siblings = None if block is None else self._cells.source.branches.siblings(block)
@@ -252,8 +276,15 @@ class MessageSubmitter(Controller):
             place = siblings.places[position]
             self._scope.open_context(place.context, place.block)
 
-    async def answer_again(self, block: str) -> None:
+    action_next_sibling = partialmethod(_go_to_sibling, 1)
+    action_previous_sibling = partialmethod(_go_to_sibling, -1)
+
+    async def action_answer_again(self) -> None:
         """Have an answer made again, in a branch; after an error it goes on where it ended."""
+        block = self._cells.focused_cell
+        if block is None or not self._scope.host.situation.answered:
+            self._hint("Only what a model has answered can be answered again.")
+            return
         if self._session.document.header(block).metadata.get(CAN_RETRY) is True:
             if await self._scope.models.go_on(block):
                 self._cells.to_tail()
@@ -267,7 +298,7 @@ class MessageSubmitter(Controller):
         if context == self._session.document.context:
             self._cells.to_tail()
         else:
-            self._scope.open_context(context, None)
+            self._scope.open_context(context)
 
 
 def _command(text: str) -> str:
