@@ -20,7 +20,7 @@ from antiphon_kernel.access.sessions import HOSTED, Dismissal, Sessions
 from antiphon_kernel.storage import Ending, StoredAccess
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, permission_denied
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -77,7 +77,7 @@ class WriteGuard:
         try:
             if all(one.session != session for one in self._sessions.of(principal.id)):
                 what = f"The rights of {principal.username} have changed: connect again."
-                raise AntiphonError(ErrorCode.PERMISSION_DENIED, what)
+                raise permission_denied(what)
             check_update(principal, self._members.role_of(principal))
         except AntiphonError as error:
             return error
@@ -117,19 +117,16 @@ class AccessControl:
     def check_admission(self, principal: Principal) -> None:
         """Raise AuthenticationError for kicked principals, mere authors and the kernel's own."""
         if principal.kind is PrincipalKind.SYSTEM:
-            raise AuthenticationError(
-                CloseCode.UNAUTHORISED, "Nobody can act as the kernel itself: choose another name."
-            )
+            raise AuthenticationError("Nobody can act as the kernel itself: choose another name.")
         if self._members.role_of(principal) is AccessRole.AUTHOR:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"{principal.username} is known here as an author only: ask for an invitation.",
+                f"{principal.username} is known here as an author only: ask for an invitation."
             )
         until = self._members.banned_until(principal)
         if until is not None:
             raise AuthenticationError(
-                CloseCode.KICKED,
                 f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
+                CloseCode.KICKED,
             )
 
     def check_return(self, principal: Principal, credential: int | None) -> None:
@@ -274,8 +271,7 @@ class AccessControl:
 
     def _check_not_fixed(self, principal: Principal, what: str) -> None:
         if principal.id == self.owner.id or principal.kind is PrincipalKind.SYSTEM:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
                 username=principal.username,
             )

@@ -30,6 +30,7 @@ from antiphon_kernel.storage import (
     StoredAccess,
     User,
 )
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -46,7 +47,6 @@ from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 
@@ -338,7 +338,7 @@ GUEST: Final = "guest"
 class AuthenticationError(AntiphonError):
     """Nobody is let in with this; `close_code` is how a connection says so."""
 
-    def __init__(self, close_code: CloseCode, message: str) -> None:
+    def __init__(self, message: str, close_code: CloseCode = CloseCode.UNAUTHORISED) -> None:
         code = ErrorCode.PERMISSION_DENIED
         if close_code is CloseCode.TOO_MANY_WRONG_TOKENS:
             code = ErrorCode.RATE_LIMITED
@@ -440,8 +440,7 @@ class Invitations:
         found = self.key(fingerprint)
         if found is None:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"The key {fingerprint} is not known here: ask the owner to let it in.",
+                f"The key {fingerprint} is not known here: ask the owner to let it in."
             )
         self.check_usable(found.number)
         return found
@@ -530,9 +529,7 @@ class Invitations:
             await self._members.read_again()
             credential = self._of_token(token)
         if credential is None:
-            raise AuthenticationError(
-                CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
-            )
+            raise AuthenticationError("The token is not one of this kernel's: ask for another.")
         self.check_usable(credential.number)
         known = None
         if secret is not None:
@@ -559,10 +556,10 @@ class Invitations:
         if found.revoked is not None:
             what, at = _WORDS[found.kind], iso_time(found.revoked)
             raise AuthenticationError(
-                CloseCode.REVOKED, f"The {what} was revoked at {at}: ask for another."
+                f"The {what} was revoked at {at}: ask for another.", CloseCode.REVOKED
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
-            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found))
+            raise AuthenticationError(expired(found))
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
         """One more client uses the invitation."""
@@ -573,8 +570,7 @@ class Invitations:
         allowed = credential.uses_allowed or self._most_clients
         if credential.uses >= allowed:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"The invitation, for {allowed}, is used up: ask for another.",
+                f"The invitation, for {allowed}, is used up: ask for another."
             )
         first = self._members.of_user(credential.user)
         named_after = {one.user for one in self._clients.values() if one.credential == number}

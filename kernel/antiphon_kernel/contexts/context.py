@@ -44,7 +44,6 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.undo_units import UpdatePlan
 from antiphon_kernel.document.schema import is_text
-from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -254,7 +253,7 @@ class Context:
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
         """Yield the updates that bring a peer up to date, of so many bytes or so, all on disk."""
         number = 0
-        for number, part in enumerate(state_parts(self.document, state_vector, size)):  # noqa: B007
+        for number, part in enumerate(self.document.parts_since(state_vector, size)):  # noqa: B007
             await self.wait_persisted()
             yield part
         self._has_freed |= number > 0
@@ -315,6 +314,18 @@ class Context:
         self._check_writer(actor, blocks)
         about = {"blobs": tuple(blobs), "file": file, "drift": drift, "inherited": inherited}
         return self._write(actor, operation, change, blocks, undo, **about)
+
+    def set_fields(
+        self,
+        actor: Actor,
+        operation: str,
+        block: str,
+        fields: Mapping[str, object],
+        file: FileRow | None = None,
+    ) -> CommitHandle:
+        """Set fields of a block's header, as `write` does; nothing of it can be undone."""
+        change = partial(self.document.set_fields, block, **fields)
+        return self.write(actor, operation, change, blocks=[block], undo=None, file=file)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.header import FIELDS
@@ -92,24 +92,17 @@ class Check(StrEnum):
     """Everybody who may come in is known to the journal, in a role that there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something that does not hold."""
 
     check: Check
-    message: str
-    context: str | None = None
+    context: str | None
     """Label of the context; None if it is about the whole file."""
-    seq: int | None = None
+    seq: int | None
+    message: str
 
     def as_json(self) -> dict[str, Any]:
-        fields = {
-            "check": str(self.check),
-            "context": self.context,
-            "seq": self.seq,
-            "message": self.message,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
     def __str__(self) -> str:
         where = f"{self.context}: " if self.context is not None else ""
@@ -129,7 +122,7 @@ class ContextReport:
 
     def find(self, check: Check, message: str, seq: int | None = None) -> None:
         """Take note of something that does not hold."""
-        self.findings.append(Finding(check, message, self.row.label, seq))
+        self.findings.append(Finding(check, self.row.label, seq, message))
 
 
 @dataclass(slots=True)
@@ -142,7 +135,7 @@ class Report:
 
     def find(self, check: Check, message: str) -> None:
         """Take note of something about the file as a whole that does not hold."""
-        self.findings.append(Finding(check, message))
+        self.findings.append(Finding(check, None, None, message))
 
     def all(self) -> Iterator[Finding]:
         """Every finding."""
@@ -277,7 +270,7 @@ class TransactionReplay:
 
 
 def check_document(document: Document, report: ContextReport) -> None:
-    """Check header fields, parents, answers and summaries."""
+    """Check header fields, parents, answers and summaries, and take note of attached files."""
     for block in document.block_ids():
         for name, stored in document.stored_fields(block).items():
             try:
@@ -288,6 +281,10 @@ def check_document(document: Document, report: ContextReport) -> None:
     _check_parents(document, report)
     for block in document.block_ids():
         header = document.header(block)
+        if header.blob is not None:
+            report.blobs[header.blob] = block
+        if (header.blob is None) != (header.media_type is None):
+            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
         said = header.metadata
         if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
             report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
@@ -303,16 +300,6 @@ def check_document(document: Document, report: ContextReport) -> None:
             )
         elif document.order.index(block) < document.order.index(call.id):
             report.find(Check.ANSWERS, f"the tool result {block} stands before its call {call.id}")
-
-
-def find_blobs(document: Document, report: ContextReport) -> None:
-    """Take note of the attached files; a file that is named by parts of its header is a finding."""
-    for block in document.block_ids():
-        header = document.header(block)
-        if header.blob is not None:
-            report.blobs[header.blob] = block
-        if (header.blob is None) != (header.media_type is None):
-            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
 
 
 async def check_blobs(database: Database, report: Report) -> None:
@@ -647,7 +634,6 @@ async def _check_context(database: Database, row: ContextRow) -> ContextReport:
     document = replay.document
     report.blocks = len(document)
     check_document(document, report)
-    find_blobs(document, report)
     if whole:
         for number, (block, version) in blocks.items():
             counted = replay.versions.get(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -176,44 +177,39 @@ async def preview(call: Call, params: PreviewParams) -> PreviewResult:
     source = await call.context(params.source)
     target = await merge_target(call, source, params.target)
     plan = await planned(call.kernel, source, target)
-    number, changes = 0, list[ShownChange]()
-    for one in plan.changes:
-        conflicts: list[ShownConflict] = []
-        for conflict in one.merge.conflicts:
-            conflicts.append(
+    numbers = count()
+    changes = [
+        ShownChange(
+            block_id=one.block,
+            name=target.block_name(one.block),
+            source_block=one.original,
+            before=one.before,
+            after=one.merge.text,
+            conflicts=[
                 ShownConflict(
-                    number=number,
+                    number=next(numbers),
                     base=conflict.base.text,
                     ours=conflict.ours.text,
                     theirs=conflict.theirs.text,
                     start=conflict.merged.start,
                     end=conflict.merged.end,
                 )
-            )
-            number += 1
-        changes.append(
-            ShownChange(
-                block_id=one.block,
-                name=target.block_name(one.block),
-                source_block=one.original,
-                before=one.before,
-                after=one.merge.text,
-                conflicts=conflicts,
-            )
+                for conflict in one.merge.conflicts
+            ],
         )
-    offers: list[OfferedBlock] = []
-    for header in source.document.headers(plan.offers):
-        text = render(source.document, header.id)
-        offers.append(
-            OfferedBlock(
-                source_block=header.id,
-                source_block_name=source.block_name(header.id),
-                kind=str(header.kind),
-                username=source.username(header.author),
-                text=text,
-                tokens=estimate_text(text),
-            )
+        for one in plan.changes
+    ]
+    offers = [
+        OfferedBlock(
+            source_block=header.id,
+            source_block_name=source.block_name(header.id),
+            kind=str(header.kind),
+            username=source.username(header.author),
+            text=(text := render(source.document, header.id)),
+            tokens=estimate_text(text),
         )
+        for header in source.document.headers(plan.offers)
+    ]
     grown = sum(estimate_text(one.after) - estimate_text(one.before) for one in changes)
     return PreviewResult(
         source_context=source.id,

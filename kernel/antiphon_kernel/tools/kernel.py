@@ -254,32 +254,29 @@ async def members(call: Call, params: NoParams) -> MembersResult:
     database lists its own.
     """
     kernel = call.kernel
-    found = []
-    for one in kernel.members:
-        until = kernel.members.banned_until(one)
-        sessions = [
-            SessionInfo(
-                session=open_one.session,
-                via=open_one.via,
-                since=iso_time(open_one.since),
-                invitation=open_one.credential,
-                within=open_one.within,
-            )
-            for open_one in kernel.sessions.of(one.id)
-            if not kernel.ssh.is_host(open_one.session)
-        ]
-        found.append(
-            MemberInfo(
-                principal=one.id,
-                username=one.username,
-                display_name=one.display_name or one.username,
-                kind=one.kind,
-                role=kernel.members.role_of(one),
-                founder=one.id == kernel.owner.id,
-                barred_until=iso_time_if(until),
-                sessions=sessions,
-            )
+    found = [
+        MemberInfo(
+            principal=one.id,
+            username=one.username,
+            display_name=one.display_name or one.username,
+            kind=one.kind,
+            role=kernel.members.role_of(one),
+            founder=one.id == kernel.owner.id,
+            barred_until=iso_time_if(kernel.members.banned_until(one)),
+            sessions=[
+                SessionInfo(
+                    session=open_one.session,
+                    via=open_one.via,
+                    since=iso_time(open_one.since),
+                    invitation=open_one.credential,
+                    within=open_one.within,
+                )
+                for open_one in kernel.sessions.of(one.id)
+                if not kernel.ssh.is_host(open_one.session)
+            ],
         )
+        for one in kernel.members
+    ]
     return MembersResult(members=found)
 
 

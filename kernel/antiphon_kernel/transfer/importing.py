@@ -38,7 +38,7 @@ from antiphon_kernel.transfer.exporting import (
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import moment_of, moment_or_start
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, PrincipalId
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
@@ -362,8 +362,7 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
     is_kernels = kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
     if is_kernels or (known is not None and known.id != importer.id):
         if importer.id != kernel.owner.id:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"The export credits text to {name} of this kernel, and only"
                 f" {kernel.owner.username}, whose kernel it is, may import that: ask them. Nothing"
                 " was imported.",
