@@ -44,7 +44,6 @@ from antiphon_kernel.storage.rows import (
     Snapshot,
     StoredContext,
     StoredOp,
-    UndoKey,
     UndoRow,
 )
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, READABLE_FORMATS

@@ -211,8 +211,8 @@ def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[St
         for row in one.undo:
             number = principals[row.principal]
             rows[context, row.unit, row.block] = (context, *row[:2], number, *row[3:])
-        for key in one.dropped_undo:
-            rows[context, key.unit, key.block] = None
+        for row in one.dropped_undo:
+            rows[context, row.unit, row.block] = None
     yield (
         "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [row for row in rows.values() if row is not None],
