@@ -31,7 +31,6 @@ from antiphon_kernel.access.sessions import (
     VIA_SSH,
     VIA_TURN,
     VIA_WEB,
-    Dismissal,
     EndedSession,
     Sessions,
     SshSessions,

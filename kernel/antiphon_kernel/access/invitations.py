@@ -25,7 +25,7 @@ from antiphon_kernel.storage import (
     Client,
     Credential,
     Decision,
-    Ending,
+    Dismissal,
     Journal,
     StoredAccess,
     User,
@@ -211,7 +211,7 @@ class Members:
         return user.role if user is not None else AccessRole.of_kind(principal.kind)
 
     async def give_role(
-        self, principal: Principal, role: AccessRole, ending: Ending | None = None
+        self, principal: Principal, role: AccessRole, ending: Dismissal | None = None
     ) -> None:
         """From now on the principal has this role; stored when this returns, with what it ends."""
         if principal.id in self._users:
@@ -220,7 +220,7 @@ class Members:
             await self._store_role(principal, role)
 
     async def ban(
-        self, principal: Principal, until: int | None, ending: Ending | None = None
+        self, principal: Principal, until: int | None, ending: Dismissal | None = None
     ) -> None:
         """Let the principal in no more before this time; None: again from now on."""
         await self._change(self.user(principal), ending, barred_until=until)
@@ -256,7 +256,7 @@ class Members:
         user = self._users.get(principal)
         return user.epoch if user is not None else None
 
-    async def _change(self, user: User, ending: Ending | None, **fields: Any) -> None:
+    async def _change(self, user: User, ending: Dismissal | None, **fields: Any) -> None:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = replace(user, **fields)
         # Whoever changes their own role loses the session that they do it through.
@@ -480,7 +480,7 @@ class Invitations:
         credential = await self._add(Credential(0, *about, is_named, now, expires, None, uses))
         return Issued(token, credential, principal)
 
-    async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:
+    async def revoke(self, endings: Mapping[int, Dismissal]) -> list[int]:
         """Nobody comes in with these numbers any more; which of them were good until now.
 
         `endings` says what ends with each, at other kernels too.

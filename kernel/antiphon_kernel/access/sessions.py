@@ -17,11 +17,11 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from antiphon_kernel.access.invitations import TOKEN_BYTES, fingerprint_of
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.signal import News
-from antiphon_kernel.yjs.close_codes import CloseCode
 
 VIA_SSH: Final = "ssh"
 VIA_WEB: Final = "web"
@@ -33,14 +33,6 @@ VIA_TURN: Final = "turn"
 """Within the kernel: of a model in its turn, and of whoever asked for it."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Dismissal:
-    """Why a session is ended, as its client is told."""
-
-    code: CloseCode
-    reason: str
 
 
 Listener = Callable[[Dismissal], None]

@@ -6,7 +6,7 @@ from antiphon_kernel.storage.auth import (
     Client,
     Credential,
     Decision,
-    Ending,
+    Dismissal,
     StoredAccess,
     ToolPermission,
     User,
