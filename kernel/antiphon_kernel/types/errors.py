@@ -102,6 +102,11 @@ def permission_denied(message: str, **details: Any) -> AntiphonError:
     return AntiphonError(ErrorCode.PERMISSION_DENIED, message, **details)
 
 
+def storage_failed(message: str, **details: Any) -> AntiphonError:
+    """Return the error for what cannot be stored, or read from where it is stored."""
+    return AntiphonError(ErrorCode.STORAGE_FAILED, message, **details)
+
+
 def block_not_found(message: str, reference: str) -> AntiphonError:
     """Return the error for a reference to a block that there is not."""
     return AntiphonError(ErrorCode.BLOCK_NOT_FOUND, message, reference=truncate(reference))
