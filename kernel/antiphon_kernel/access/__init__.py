@@ -36,7 +36,6 @@ from antiphon_kernel.access.sessions import (
     SshSessions,
 )
 from antiphon_kernel.access.waiting_decisions import (
-    KeyRequest,
     KeyRequests,
     ToolPermissions,
     canonical_arguments,
