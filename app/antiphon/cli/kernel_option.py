@@ -12,6 +12,7 @@ import click
 
 from antiphon.cli.signals import GRACE_SECONDS, default_sigint, run
 from antiphon_kernel.client.usage import data_option, is_typed
+from antiphon_kernel.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import Locate
@@ -106,7 +107,6 @@ def call_kernel(kernel: KernelTarget, tool: str, params: Mapping[str, Any]) -> d
 def print_result(result: Mapping[str, Any], as_json: bool, lines: Iterable[str] = ()) -> None:
     """Print the result of a command as one line of JSON, else as lines that drive no terminal."""
     from antiphon.cli.call import dump_json_line
-    from antiphon_kernel.text.sanitize import sanitize
 
     if as_json:
         click.echo(dump_json_line(result))

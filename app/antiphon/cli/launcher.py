@@ -13,19 +13,18 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from antiphon.hosts import host_address
+from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions, running_host
 from antiphon.locations import chosen_data, project_of_data, project_root
 from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import LOG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-if TYPE_CHECKING:
-    from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions
 
 START_SECONDS: Final = 20.0
 HOST_END_SECONDS: Final = 15.0
@@ -179,9 +178,6 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
     Raises:
         AntiphonError: no_kernel if it does not come up, with the end of its log.
     """
-    from antiphon.hosts.host_address import LOG_FILE as HOST_LOG_FILE
-    from antiphon.hosts.host_address import running_host
-
     if (running := running_host(data, options.kind)) is not None:
         return running
     command = [sys.executable, "-P", "-m", "antiphon.hosts", str(data)]
@@ -191,7 +187,7 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
         for name, value in os.environ.items()
         if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
     } | {"LC_ALL": "C.UTF-8"}
-    log = data / HOST_LOG_FILE.format(options.kind)
+    log = data / host_address.LOG_FILE.format(options.kind)
     process = _spawn(command, log, cwd=data, env=env)
     deadline = time.monotonic() + START_SECONDS
     while (running := running_host(data, options.kind)) is None:
@@ -204,9 +200,7 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
 
 def stop_host(data: Path, kind: HostKind) -> bool:
     """End a host of a data folder with all its sessions; whether one ran."""
-    from antiphon.hosts.host_address import LOCK_FILE
-
-    lock = LOCK_FILE.format(kind)
+    lock = host_address.LOCK_FILE.format(kind)
     pid = lock_holder(data, lock)
     if pid is None:
         return False
