@@ -321,11 +321,8 @@ class Session:
         await self.replica.saved()
         if tool == "drift.distill":
             # It waits for a model. Calls of a connection wait for each other: none could stop it.
-            calls = self._calls.another()
-            try:
+            async with self._calls.another() as calls:
                 return await calls.call(tool, params)
-            finally:
-                await calls.close()
         is_late = False
 
         def late() -> None:

@@ -94,12 +94,9 @@ class HeadlessTurn:
         model = await self._model()
         context_id = await self._context()
         await self.calls.call("block.subscribe", {"context": context_id})
-        waiting = self.calls.another()
-        try:
+        async with self.calls.another() as waiting:
             is_stopped = await self._submitted(model, context_id)
             await self._follow(waiting, is_stopped=is_stopped)
-        finally:
-            await waiting.close()
         return await self._end()
 
     async def _model(self) -> str:

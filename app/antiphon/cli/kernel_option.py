@@ -89,11 +89,9 @@ def run_with_kernel(
         from antiphon_kernel.client.tool_client import ToolClient
 
     async def asked() -> Result:
-        calls = ToolClient(locate, as_name=kernel.as_name, as_kind=kernel.as_kind, once=once)
-        try:
+        name, kind = kernel.as_name, kernel.as_kind
+        async with ToolClient(locate, as_name=name, as_kind=kind, once=once) as calls:
             return await ask(calls)
-        finally:
-            await calls.close()
 
     locate = kernel.find()
     return run(asked, grace=grace)

@@ -53,11 +53,8 @@ def _listed_by(
         async def ask(address: KernelAddress) -> list[str]:
             from antiphon_kernel.client.tool_client import ToolClient
 
-            calls = ToolClient(lambda: address, once=True)
-            try:
+            async with ToolClient(lambda: address, once=True) as calls:
                 found = await asyncio.wait_for(calls.call(tool, {}), _SECONDS)
-            finally:
-                await calls.close()
             return [one[field] for one in found[list_name]]
 
         try:
