@@ -24,7 +24,7 @@ from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_ad
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import LOG_FILE, ExitCode
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, no_kernel
 
 START_SECONDS: Final = 20.0
 HOST_END_SECONDS: Final = 15.0
@@ -76,8 +76,7 @@ class KernelLauncher:
             stdin = subprocess.PIPE if self._is_throw_away else subprocess.DEVNULL
             self._process = _spawn(command, self.data / LOG_FILE, cwd=self._project, stdin=stdin)
         except OSError as error:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
+            raise no_kernel(
                 f"The kernel cannot be started on {self.data}: {error.strerror}."
                 " Choose another folder with --data.",
             ) from error
@@ -129,8 +128,7 @@ class KernelLauncher:
         if kernel_at(self.data) is not None:
             return
         if self._restarted:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
+            raise no_kernel(
                 f"The kernel ended a second time and is not started again; see "
                 f"{self.data / LOG_FILE}.",
             )
@@ -141,9 +139,7 @@ class KernelLauncher:
     def _failure(self, what: str) -> AntiphonError:
         log = self.data / LOG_FILE
         tail = _end_of(log, SHOWN_LOG_LINES) or "(its log is empty)"
-        return AntiphonError(
-            ErrorCode.NO_KERNEL, f"The kernel {what}. The end of its log, {log}:\n{tail}"
-        )
+        return no_kernel(f"The kernel {what}. The end of its log, {log}:\n{tail}")
 
 
 def _spawn(
@@ -193,7 +189,7 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
     while (running := running_host(data, options.kind)) is None:
         if process.poll() is not None or time.monotonic() >= deadline:
             what = f"The host does not start. The end of {log}:\n{_end_of(log, 3)}"
-            raise AntiphonError(ErrorCode.NO_KERNEL, what)
+            raise no_kernel(what)
         time.sleep(POLL_SECONDS)
     return running
 

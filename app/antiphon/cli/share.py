@@ -26,7 +26,7 @@ from antiphon.cli.kernel_option import (
 )
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import invalid_params, no_kernel
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
@@ -476,8 +476,7 @@ def keys_of_user(user: str) -> list[str]:
         raise invalid_params(f"{url} answers with {error.code}: is the name right?") from error
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
+        raise no_kernel(
             f"{url} cannot be read ({reason}): try again, or give the keys in a file (--keys).",
         ) from error
     return _lines(body, url)

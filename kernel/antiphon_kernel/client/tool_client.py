@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import CallNotMade, open_socket
 from antiphon_kernel.types.constants import CALL_BYTES
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, no_kernel
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
 
@@ -194,8 +194,7 @@ def _lost(socket: ClientConnection) -> AntiphonError:
             "The kernel takes less than this call in one message: send less at a time.",
             limit_name="frame",
         )
-    return AntiphonError(
-        ErrorCode.NO_KERNEL,
+    return no_kernel(
         "The kernel went away before it answered; the call may have taken effect. "
         "Look, then call again.",
     )
