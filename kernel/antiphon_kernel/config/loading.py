@@ -31,7 +31,7 @@ from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
-from antiphon_kernel.providers.recording import RecordingError, load_recordings
+from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
@@ -41,6 +41,7 @@ from antiphon_kernel.text.toml_lines import (
     parse_toml,
 )
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, MCP_FILE
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
@@ -597,7 +598,7 @@ class _FileReader:
         if table.kind is ModelKind.SCRIPTED:
             try:
                 load_recordings(path)
-            except RecordingError as error:
+            except AntiphonError as error:
                 raise _EntryRefused(error.message, ("model",)) from error
         return str(path)
 

@@ -43,6 +43,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.tools.drift import resume_all_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
@@ -228,12 +229,6 @@ async def _open_kernel(
     settings: DaemonSettings, models: Models, clock: Clock
 ) -> AsyncIterator[tuple[Kernel, Server, TurnRunner]]:
     """The kernel with everything that works on it; closed in the order that loses nothing."""
-
-    def report_failure(task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _log.error("%s has failed", task.get_name(), exc_info=error)
-
     # Outside the project: what deletes the data folder may go on.
     rescued = user_state_path("antiphon") / "rescued"
     spare = rescued / f"{settings.project.name}-{clock.now_ms()}.db"
@@ -263,13 +258,10 @@ async def _open_kernel(
             lambda port: Server(kernel).start(port=port, socket=socket, listen=settings.listen),
         )
         stack.push_async_callback(server.close)
-        for work, name in (
-            (models.look(), "local models"),
-            (resume_all_drifts(kernel), "drifts that were staged"),
-        ):
-            task = asyncio.create_task(work, name=name)
-            task.add_done_callback(report_failure)
-            stack.callback(task.cancel)
+        tasks = BackgroundTasks(_log)
+        tasks.start(models.look(), "local models")
+        tasks.start(resume_all_drifts(kernel), "drifts that were staged")
+        stack.push_async_callback(tasks.close)
         yield kernel, server, turns
 
 

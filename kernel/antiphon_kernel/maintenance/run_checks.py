@@ -31,7 +31,6 @@ from antiphon_kernel.storage import (
     ContextRow,
     CorruptContextError,
     Database,
-    Indexed,
     InheritedText,
     JournalReader,
     Records,
@@ -423,9 +422,9 @@ async def check_authors(
         length = replay.copied.get((text.block, text.section))
         at = 0
         for run in text.runs:
-            if run.start != at or run.end <= run.start or run.principal not in known:
+            if run.length <= 0 or run.stamp.principal not in known:
                 break
-            at = run.end
+            at += run.length
         ends = length if text.version == 1 else at
         if block is None or ends is None or at != ends:
             what = f"the authors of the text that block {block or text.block} was copied with"
@@ -463,7 +462,7 @@ async def check_search(database: Database, row: ContextRow, replay: TransactionR
     first, last = row_number(row.number, 0), row_number(row.number + 1, 0)
     sql = "SELECT row, version, kind, path, length FROM searched WHERE row >= ? AND row < ?"
     table = SearchTable(database)
-    current: dict[int, tuple[str, Indexed]] = {}
+    current: dict[int, tuple[str, str]] = {}
     for at, version, kind, path, length in await database.select(sql, (first, last)):
         number = at - first
         block = replay.numbers.get(number, "")
@@ -477,14 +476,14 @@ async def check_search(database: Database, row: ContextRow, replay: TransactionR
             if (kind, path, length) != (str(header.kind), header.path, len(text)):
                 report.find(Check.SEARCH, f"it knows block {block} as it is not")
             else:
-                current[at] = block, Indexed(row.number, number, version, kind, path, text)
+                current[at] = block, text
     rows = list(current)
     for begin in range(0, len(rows), _TEXTS):
         portion = rows[begin : begin + _TEXTS]
-        texts = await table.texts(portion)
+        texts = {one.row: one.text for one in await table.texts(portion)}
         for at in portion:
-            block, indexed = current[at]
-            if texts.get(at) != indexed.text:
+            block, text = current[at]
+            if texts.get(at) != text:
                 report.find(Check.SEARCH, f"it has another text of block {block}")
     behind = set(replay.versions) - {at - first for at in current}
     if reached and reached[0] == replay.seq and behind:

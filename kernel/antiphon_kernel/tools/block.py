@@ -47,7 +47,7 @@ from antiphon_kernel.types.block_metadata import CUT_OUT, FILE_REFERENCE
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import drift_id
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.media_types import (
     ATTACHABLE,
     is_of_type,
@@ -131,16 +131,13 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
             raise _before_its_call(parent, "after")
         _reject_second_result(context, parent)
     block = context.next_block_id(call.actor.principal.id)
-    status = Status(params.status) if params.status else Status.PENDING
-    if params.path is not None:
-        status = Status.DONE
     if content is not None:
         filled = fill_items(schema, content)
         check_content_size(context, content, filled.added)
         content = filled.value
         check_initial(schema, content, str(block))
-    if content and params.status is None:
-        status = Status.RUNNING
+    usual = Status.RUNNING if content else Status.PENDING
+    status = Status.DONE if params.path is not None else Status(params.status or usual)
 
     def write() -> None:
         header = BlockHeader(
@@ -447,8 +444,7 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     metadata = dict(context.document.header(block).metadata)
     if params.excluded and params.cut_out:
         if call.actor.principal.kind in ANSWERING_KINDS:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"You are {call.actor.principal.username}, a model, and only people decide what"
                 " people are not shown: leave out cut_out.",
                 block_id=params.block_id,
@@ -473,7 +469,6 @@ async def _arrange(
     if not changed:
         await context.wait_persisted()
         return WriteResult(version=context.blocks.version(block), context_version=context.seq)
-
     copies: list[str] = []
     if header.kind == BlockKind.DRIFT and "excluded" in changed:
         below = context.block_tree.descendants(block, context.limits.parent_depth)
