@@ -35,7 +35,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NewType
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied, storage_failed
 from antiphon_kernel.types.project_files import disk_errors, opened_file, read_bytes, too_large
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
 from antiphon_kernel.types.quoting import quote
@@ -320,8 +320,7 @@ def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]
 
 
 def _restless(path: ProjectPath) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
+    return storage_failed(
         f"The file {quote(path.shown)} is being written by another program: try again later.",
     )
 
