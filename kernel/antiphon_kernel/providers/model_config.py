@@ -59,21 +59,12 @@ class PermissionPolicy:
         """Return the policy that a configuration states.
 
         Raises:
-            ValueError: naming the tool or the pattern that is wrong, and what it may be.
+            ValueError: if a permit or a pattern is none.
         """
-        tools: dict[str, ToolPermit] = {}
-        for tool, permit in permits.items():
-            if permit not in tuple(ToolPermit):
-                raise ValueError(f"{tool} is {' or '.join(ToolPermit)}, not {permit!r}")
-            tools[tool] = ToolPermit(permit)
-        patterns = []
-        for text in shell_allow:
-            try:
-                patterns.append(CommandPattern.parse(text))
-            except ValueError as error:
-                raise ValueError(f"shell_allow has {text!r}: {error}") from error
+        tools = {tool: ToolPermit(permit) for tool, permit in permits.items()}
+        patterns = tuple(map(CommandPattern.parse, shell_allow))
         denied = None if files_deny is None else tuple(files_deny)
-        return cls(tools, tuple(patterns), tuple(files_allow), denied)
+        return cls(tools, patterns, tuple(files_allow), denied)
 
     def over(self, base: PermissionPolicy) -> PermissionPolicy:
         """Return this policy where it says something, and `base` elsewhere; patterns of both."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
-from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now, split_calls
+from antiphon_kernel.contexts.lineage.forking import Fork, InitialChange, read_now, split_calls
 from antiphon_kernel.contexts.ordering import order_after
 from antiphon_kernel.conversation import (
     MESSAGE,
@@ -591,7 +592,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
     """
     trees = call.kernel.trees
     async with trees.writing:
-        doomed: dict[ContextId, tuple[Branch, set[int]]] = {}
+        doomed = defaultdict[Branch, set[int]](set)
         missing: list[str] = []
         found: list[tuple[Context, str]] = []
         for reference in params.messages:
@@ -610,10 +611,9 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             if at is None:
                 continue  # somebody has taken it out meanwhile
             for branch in first.nodes[at + 1].branches():
-                _, indexes = doomed.setdefault(branch.context.id, (branch, set()))
                 last = len(branch.messages) if params.descendants is Descendants.CASCADE else 0
-                indexes.update(range(at, max(last, at + 1)))
-        blocks = {branch: _with_results(branch, one) for branch, one in doomed.values()}
+                doomed[branch].update(range(at, max(last, at + 1)))
+        blocks = {branch: _with_results(branch, one) for branch, one in doomed.items()}
         for branch, excluded in blocks.items():
             for block in excluded:
                 check_arrange(
@@ -627,7 +627,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             await one.saved()
         deleted = [
             branch.messages[index].id
-            for branch, indexes in doomed.values()
+            for branch, indexes in doomed.items()
             for index in sorted(indexes)
         ]
         names = [call.kernel.block_name(one) for one in deleted]

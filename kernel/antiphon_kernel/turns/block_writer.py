@@ -16,12 +16,12 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import ROUND
 from antiphon_kernel.shell import run_shell, wants_terminal
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.tools.edit import append, append_streamed
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.validation import check_value, reject_long_text
 
 _log = logging.getLogger(__name__)

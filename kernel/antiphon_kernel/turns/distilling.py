@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, WriterPresence
-from antiphon_kernel.contexts.lineage import Changes, TakenBlocks, write_drift
+from antiphon_kernel.contexts.lineage.drifting import Changes, TakenBlocks, write_drift
 from antiphon_kernel.conversation import current_layout
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from antiphon_kernel.turns.block_writer import CallBlocks
 from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.turns.turn import BaseTurn
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import permission_denied
 
 
 @dataclass(eq=False, slots=True)
@@ -58,5 +58,5 @@ class AgentTurn(BaseTurn):
         blocks = await writer.open_result(call)
         if refusal is not None:
             await blocks.fail(f"Not run: {refusal}")
-            raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)
+            raise permission_denied(refusal)
         return blocks
