@@ -384,12 +384,7 @@ class TurnRunner:
             sender: who has sent the message. The turn's tools run with their rights, and when they
                 have to go, its command ends; it does not begin if it still waits.
             undecided: calls that wait for people, with which the turn goes on.
-
-        Raises:
-            KeyError: if there is no such model or agent.
         """
-        if model not in self.names:
-            raise KeyError(model)
         before = self._latest.get((context.id, model))
         asker = Asker(self._kernel, sender, Permission.WRITE)
         work = Job(context.id, model, prompt, model, waiting=before is not None)
@@ -662,15 +657,8 @@ def find_runner(kernel: Kernel) -> TurnRunner | None:
 
 
 def runner_of(kernel: Kernel) -> TurnRunner:
-    """The runner of a kernel.
-
-    Raises:
-        LookupError: if none has been made: the process was put together wrongly.
-    """
-    runner = find_runner(kernel)
-    if runner is None:
-        raise LookupError(f"kernel {kernel.id} has no TurnRunner")
-    return runner
+    """Return the runner of a kernel on which models run."""
+    return _runners[kernel.id]
 
 
 async def _may_begin(writer: BlockWriter, prompt: str, before: Job | None, asker: Asker) -> bool:
