@@ -280,6 +280,12 @@ def tool_uses(message: Message) -> tuple[ToolUse, ...]:
     return tuple([block for block in message.content if isinstance(block, ToolUse)])
 
 
+def _trimmed(block: ContentBlock) -> ContentBlock:
+    if isinstance(block, TextBlock) and (text := block.text.strip()) != block.text:
+        return TextBlock(text)
+    return block
+
+
 def message_digest(message: Message) -> bytes:
     """Return a digest that messages have in common which are the same, and no others.
 
@@ -288,10 +294,7 @@ def message_digest(message: Message) -> bytes:
     """
     call = [message.tool_call_id, message.is_error] if isinstance(message, ToolMessage) else []
     parts: list[object] = [message.role, *call]
-    trimmed = [
-        TextBlock(block.text.strip()) if isinstance(block, TextBlock) else block
-        for block in message.content
-    ]
+    trimmed = [_trimmed(block) for block in message.content]
     kept = [block for block in trimmed if not isinstance(block, TextBlock) or block.text]
     for block in kept or message.content:
         values = (getattr(block, name) for name in block.__match_args__)
