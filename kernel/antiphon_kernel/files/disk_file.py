@@ -299,7 +299,7 @@ def _state(status: os.stat_result) -> DiskState:
 def _is_still(folder: int, name: str, before: os.stat_result) -> bool:
     """Return whether a name stands for the same file, unchanged."""
     after = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    return _state(after) == _state(before) and after.st_ctime_ns == before.st_ctime_ns
+    return _state(after) == _state(before)
 
 
 def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]:
