@@ -179,7 +179,7 @@ class Kernel:
             store: URL of a database in Postgres that has the journal and all of access, instead of
                 files in the folder.
         """
-        await asyncio.to_thread(data.mkdir, 0o700, parents=True, exist_ok=True)
+        _make_folder(data)  # here: a thread would stay, whether the kernel opens or not
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
         async with AsyncExitStack() as stack:
@@ -523,6 +523,10 @@ class Kernel:
         call = Call(self, actor, tool)
         call.check()
         return call
+
+
+def _make_folder(data: Path) -> None:
+    data.mkdir(0o700, parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
