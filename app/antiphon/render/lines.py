@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
-from typing import Final, NamedTuple, Protocol
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from rich.style import Style
 from textual.strip import Strip
@@ -30,6 +31,17 @@ class StyleSpan(NamedTuple):
     start: int
     end: int
     style: Style
+
+
+Range = TypeVar("Range", bound=tuple[Any, ...])
+
+
+def overlapping(ranges: Sequence[Range], start: int, end: int) -> Iterator[Range]:
+    """Yield those of ranges, in order and apart, that hold something from `start` to `end`."""
+    for at in range(bisect_right(ranges, start, key=lambda one: one[1]), len(ranges)):
+        if ranges[at][0] >= end:
+            return
+        yield ranges[at]
 
 
 class SourceRun(NamedTuple):
@@ -291,14 +303,11 @@ class RenderedCell:
         if not self.line_count:
             return None
         line = max(0, min(line, self.line_count - 1))
-        for number in range(line, -1, -1):
-            runs = self.line(number).runs
-            if runs:
-                return _nearest(runs, column if number == line else 1 << 30)
-        for number in range(line + 1, self.line_count):
-            runs = self.line(number).runs
-            if runs:
-                return _nearest(runs, 0)
+        for number in chain(range(line, -1, -1), range(line + 1, self.line_count)):
+            if runs := self.line(number).runs:
+                # The end of a line above, or the start of one below.
+                other = 1 << 30 if number < line else 0
+                return _nearest(runs, column if number == line else other)
         return None
 
     def _find_line(self, line: int) -> tuple[LineChunk | CellChunk, int]:
@@ -480,7 +489,6 @@ class TextSegment:
             if self._renderer is None:
                 self._renderer = self._text.cutter.renderer(self.start)
             self.cell = self._renderer(self._text.content[self.start.offset : self.end])
-            self._text.lines_drawn += self.cell.line_count
             self.line_count, self._is_known = self.cell.line_count, True
         return self.cell
 
@@ -519,8 +527,6 @@ class SegmentedText:
 
     def __init__(self, cutter: Cutter) -> None:
         self.cutter = cutter
-        self.lines_drawn = 0
-        """Lines that were drawn so far, for measuring."""
         self.content = ""
         self._segments = [TextSegment(self, SegmentStart(0, 0, None))]
 

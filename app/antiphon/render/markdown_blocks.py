@@ -17,7 +17,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines, sanitize_for_display
-from antiphon.render.lines import RenderedLine
+from antiphon.render.lines import RenderedLine, overlapping
 from antiphon.render.links import bare_addresses, link_style
 from antiphon.render.text_lines import CODE_TAB, code_rows, highlighted_lines
 from antiphon.render.wrap import Canvas, WrapPiece, expand_tabs, wrap
@@ -134,9 +134,7 @@ class InlineRenderer:
     def _text(self, text: str, at: int, style: Style) -> Iterator[WrapPiece]:
         """Yield text in which addresses that stand there as they are become links."""
         end, done = at + len(text), at
-        for bare in self._bare[bisect_right(self._bare, at, key=lambda bare: bare.end) :]:
-            if bare.start >= end:
-                break
+        for bare in overlapping(self._bare, at, end):
             start, stop = max(bare.start, at), min(bare.end, end)
             yield from self._source.pieces(done, text[done - at : start - at], style)
             shown = text[start - at : stop - at]

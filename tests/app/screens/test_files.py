@@ -154,8 +154,9 @@ async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
     async with opened(here, size=(120, 30)) as there:
         await open_by_name(there, "long:10000", "long.txt", by_palette=True)
         await there.sees("10000  line 9999")
-        pictures = there.screen.cells.looks.pictures
-        assert pictures.lines_drawn < 5_000
+        cells = there.screen.cells
+        (block,) = cells.source.ids()
+        assert cells.shown.rendering(block).drawn_count < 5_000
         await there.press("enter", mode=Mode.EDIT)
         await there.type("X")
         await there.sees("10000+ Xline 9999")

@@ -430,17 +430,14 @@ class CellModel:
 
     def drafts(self) -> list[Draft]:
         """Of others, in document order; empty ones are left out."""
-        found: list[tuple[str, Draft]] = []
-        for block in tuple(self._drafts):
-            header = self.document.header(block)
-            if header.author == self.me or not self.document.is_draft(block):
-                self._drafts.discard(block)
-                continue
-            text = self.text(block)
-            if text:
-                name, colour = self.name(header.author)
-                found.append((header.order, Draft(block, name, colour, text)))
-        return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
+        headers = map(self.document.header, self._drafts)
+        others = [
+            one for one in headers if one.author != self.me and self.document.is_draft(one.id)
+        ]
+        self._drafts = {one.id for one in others}
+        others.sort(key=lambda one: (one.order, one.id))
+        texts = ((one, self.text(one.id)) for one in others)
+        return [Draft(one.id, *self.name(one.author), text) for one, text in texts if text]
 
     def edit_denied_reason(self, block: str, *, to_read: bool = False) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place, or read so."""
@@ -522,20 +519,18 @@ class CellModel:
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
         streamed = change.origin == REMOTE and not is_bulk
-        drafts = ended = False
+        ended, touched = False, change.touched
+        drafts = not self._drafts.isdisjoint(touched)
         if is_bulk:
             self._unread_headers += change.added
         for block in () if is_bulk else change.added:
             header = self.header(block)
-            drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
             ended = ended or _has_ended(header)
         moved: list[str] = []
         for header_change in change.headers:
             block = header_change.block
-            drafts = drafts or block in self._drafts
             header = self.header(block)
-            drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
             ended = ended or ("status" in header_change.fields and _has_ended(header))
             if self.deliveries.finish(block) or not header_change.fields.isdisjoint(
@@ -546,7 +541,6 @@ class CellModel:
         texts = tuple(text for text in change.texts if text.section is None)
         is_new = change.origin == REMOTE and len(texts) <= BULK_TEXTS
         for text in texts:
-            drafts = drafts or text.block in self._drafts
             is_marked = is_new and self.ink.is_shown and not self.is_hidden(text.block)
             self.ink.follow(
                 text,
@@ -556,7 +550,7 @@ class CellModel:
                 self.text,
             )
             streamed = self._follow_text(text) and streamed
-        changed = self._mark_changed(change.touched)
+        changed = self._mark_changed(touched)
         if not self._summaries.isdisjoint(changed):
             changed |= self._follow_summaries()
         self.changed.notify(
@@ -565,7 +559,7 @@ class CellModel:
                 added=change.added,
                 moved=tuple(moved),
                 texts=texts,
-                drafts=drafts,
+                drafts=drafts or not self._drafts.isdisjoint(touched),
                 streamed=streamed,
                 ended=ended,
             )

@@ -329,11 +329,9 @@ class RemoteCursors:
     def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
         cursors = self._blocks.get(block, {})
         for client, cursor in cursors.items():
-            offset, anchor = cursor.offset, cursor.anchor
             stick: Literal["left", "right"] = "right" if cursor.streaming else "left"
-            offset = shift_through(offset, splices, stick=stick)
-            if anchor is not None:
-                anchor = shift_through(anchor, splices, stick="left")
+            offset = shift_through(cursor.offset, splices, stick=stick)
+            anchor = cursor.anchor and shift_through(cursor.anchor, splices, stick="left")
             cursors[client] = replace(cursor, offset=offset, anchor=anchor)
 
     def _drop(self, client: int) -> set[str]:

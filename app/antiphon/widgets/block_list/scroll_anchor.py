@@ -1,18 +1,14 @@
-"""Places of texts on the lines of cells: what stays still while they change, and the editor."""
+"""Places of texts on the lines of cells, and what stays still while they change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
-
-from textual.geometry import Region
 
 from antiphon.render.lines import RenderedCell
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
-from antiphon.widgets.block_list.remote_cursors import Ink
 from antiphon.widgets.block_list.viewport import Anchor, LineRef, Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.document.changes import TextChange
@@ -50,10 +46,9 @@ class ShownText:
         """Return the first text below the running head; None while the tail is followed."""
         if self._viewport.following:
             return None
-        for place in self._viewport.places[self._viewport.head_rows :]:
-            if place is not None and place.line >= 0 and (text := self.text_of(place)) is not None:
-                return text
-        return None
+        below = self._viewport.places[self._viewport.head_rows :]
+        lines = (self.text_of(place) for place in below if place is not None and place.line >= 0)
+        return next(filter(None, lines), None)
 
     def text_of(self, line: LineRef) -> TextPlace | None:
         """Return the text that a line of a cell shows, if it shows any."""
@@ -199,61 +194,3 @@ class ScrollAnchor:
         if offset is None or picture.place_of(offset)[0] != line:
             return None
         return offset
-
-
-class EditorPlacement:
-    """Keeps the editor, if there is one, over what the view shows of its cell."""
-
-    def __init__(self, ink: Ink, looks: CellPresenter, viewport: Viewport) -> None:
-        self._ink = ink
-        self._looks = looks
-        self._viewport = viewport
-        self._region: Region | None = None
-
-    def attach(self, editor: CellEditor | None) -> None:
-        """Lay an editor over its cell, with every frame from now on; None ends it."""
-        self._looks.editor = editor
-        self._region = None
-        if editor is not None:
-            editor.set_text_width(self._looks.editor_width(editor))
-            self.mark_hits()
-
-    def mark_hits(self) -> None:
-        """Mark in the editor the hits of the search that the list shows."""
-        editor, finder = self._looks.editor, self._looks.finder
-        if editor is not None:
-            editor.hits = tuple if finder is None else partial(finder.of, editor.block)
-
-    def place(self, height: int) -> None:
-        """Put the editor over the rows of its cell that are seen in a view of so many rows."""
-        editor = self._looks.editor
-        if editor is None:
-            return
-        places = self._viewport.places
-        rows = [
-            row
-            for row in self._viewport.seen_rows(editor.block)
-            if (place := places[row]) is not None and 0 <= place.line < editor.row_count
-        ]
-        columns = self._looks.columns
-        top = rows[0] if rows else height
-        first = places[top] if rows else None
-        room = len(rows)
-        if rows and all(place is None for place in places[rows[-1] + 1 :]):
-            # Room to grow below the last cell: a new row is then not a new layout.
-            room = height - top
-        region = Region(columns.gutter, top, columns.width - columns.gutter, max(1, room))
-        if region != self._region:
-            self._region, styles = region, editor.styles
-            styles.offset = (region.x, region.y)
-            styles.width, styles.height = region.width, region.height
-        elif editor.size != region.size:
-            # What it is told while it is being mounted, Textual may not hear.
-            editor.refresh(layout=True)
-        editor.ink = self._ink.of(editor.block)
-        editor.show_rows(
-            first.line if first is not None else 0,
-            len(rows),
-            width=region.width,
-            has_row_above=bool(top),
-        )

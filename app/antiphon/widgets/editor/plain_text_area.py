@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.segment import Segment
@@ -17,7 +16,7 @@ from textual.widgets import TextArea
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_source import CodeSource
-from antiphon.render.lines import StyleSpan
+from antiphon.render.lines import StyleSpan, overlapping
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.textual_patches.screens import remove_watchers
 from antiphon.textual_patches.text_area import HostedTextArea
@@ -400,10 +399,7 @@ class RowCache:
         if not hits:
             return
         low, high = (wrap.document.offset_of(place) for place in span.ends)
-        for at in range(bisect_right(hits, low, key=lambda hit: hit[1]), len(hits)):
-            start, end = hits[at]
-            if start >= high:
-                return
+        for start, end in overlapping(hits, low, high):
             low_place, high_place = wrap.document.location_of(start), wrap.document.location_of(end)
             yield from span.marks(low_place, high_place, self._theme.hit)
 
@@ -510,10 +506,7 @@ class _CachedSpan:
 
     def styles(self, spans: Sequence[StyleSpan]) -> Iterator[StyleSpan]:
         """Yield the parts of the row's text that have a style of their own."""
-        for at in range(bisect_right(spans, self._start, key=lambda one: one.end), len(spans)):
-            start, end, style = spans[at]
-            if start >= self._end:
-                return
+        for start, end, style in overlapping(spans, self._start, self._end):
             low = self._cells.start(max(start, self._start) - self._start)
             high = self._cells.start(min(end, self._end) - self._start)
             yield StyleSpan(low, high, style)

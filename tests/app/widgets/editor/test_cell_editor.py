@@ -16,7 +16,7 @@ from tests.app.widgets.block_list.sample import (
     Sample,
     on_screen,
 )
-from tests.app.widgets.editor.texts import edits, fractions, splice_of, texts
+from tests.app.widgets.editor.texts import edits, fractions, rows_of, splice_of, texts
 
 steps = st.lists(
     st.one_of(
@@ -61,7 +61,7 @@ def test_text_is_equal_after_every_event(text: str, steps: list[tuple[str, objec
         assert editor.text == sample.here.text(block)
         assert editor.document.lines == editor.text.split("\n")
         assert editor.row_count == len(
-            [row for rows in editor.wrapped_document.lines for row in rows]
+            [row for rows in rows_of(editor.wrapped_document) for row in rows]
         )
     sample.sync()
     assert sample.peer.text(block) == editor.text
