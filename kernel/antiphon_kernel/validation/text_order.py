@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from antiphon_kernel.document.history.item_index import (
     ItemKind,
@@ -24,6 +24,7 @@ from antiphon_kernel.document.history.item_index import (
     Segment,
     integrate,
 )
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.validation.errors import made_up_neighbours, overtaken
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
@@ -126,8 +127,6 @@ class TextOrder:
         """By CRDT client; what anybody asks for becomes one of `_texts`."""
         self._on_trial: dict[int, int] = {}
         """CRDT client to the first of its items that are here to be checked."""
-        self._fitting: Sequence[tuple[Struct, int]] = ()
-        """Items of the last check, which are here but for the last, and may be adopted."""
 
     @property
     def is_settled(self) -> bool:
@@ -138,43 +137,35 @@ class TextOrder:
         """Break the links between items, so that their memory is free at once."""
         self._items.release()
 
-    def write(self, numbers: list[int]) -> None:
-        """Append what is in it to columns of numbers."""
-        rows = [(client, *one) for client, texts in self._unshared.items() for one in texts]
-        numbers.append(len(self._texts) + len(rows))
-        for client, made_at, start, length in rows:
-            numbers += (client, made_at, 1, client, start, length, 0, 0, 0, 0)
-        for made, text in self._texts.items():
-            segments = list(text)
-            numbers += (*made, len(segments))
-            for one in segments:
-                numbers += (one.client, one.clock, one.length)
-                numbers += _stored_id(one.origin)
-                numbers += _stored_id(one.right_origin)
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield each text as JSON: the id of what made it, then its segments."""
+        for client, texts in self._unshared.items():
+            for made, start, length in texts:
+                yield [client, made, [client, start, length, None, None]]
+        for made_by, text in self._texts.items():
+            segments = ([*one.first, one.length, one.origin, one.right_origin] for one in text)
+            yield [*made_by, *segments]
 
-    def read(self, numbers: Iterator[int], clients: Mapping[int, int]) -> Iterator[None]:
-        """Take over what `write` has written, in an order that is empty; pauses after a text.
+    def read(self, rows: Iterable[list[Any]], clients: Mapping[int, int]) -> Iterator[None]:
+        """Take over what `rows` has given, in an order that is empty; pauses after a text.
 
         Args:
             clients: those of the items, which are used instead of equal numbers.
         """
         found: list[Segment] = []
-        for _ in range(next(numbers)):
-            container = ItemId(next(numbers), next(numbers))
-            text = _Text(container)
-            own = [_read_segment(text, numbers, clients) for _ in range(next(numbers))]
+        for client, clock, *segments in rows:
+            text = _Text(ItemId(clients[client], clock))
+            own = [_read_segment(text, one, clients) for one in segments]
             if len(own) == 1 and self._add_unshared(own[0]):
                 yield
                 continue
-            self._texts[container] = text
+            self._texts[text.container] = text
             for left, right in pairwise(own):
                 left.right, right.left = right, left
             if own:
                 text.head, text.tail = own[0], own[-1]
             found += own
-            if len(own) > 1:
-                own.sort(key=lambda one: (one.client, one.clock))
-            for one in own:
+            for one in sorted(own, key=lambda one: one.first):
                 text.record(one.client, one.clock, (one.origin, one.right_origin))
             yield
         self._items.fill(found)
@@ -232,43 +223,18 @@ class TextOrder:
         return found
 
     def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
-        """Add what has been checked; after `fit` most of it is here already."""
-        if items is self._fitting:
-            del self._on_trial[items[0][0].client]
-            self._fitting = ()
-            items = items[-1:]
+        """Add what has been checked."""
         for item, start in items:
             self.add(item, start)
 
-    def fit(self, items: Sequence[tuple[Struct, int]]) -> bool:
-        """Return whether the next items of one client are known to be in texts and to fit there.
-
-        They stay part of the order until the next check; `adopt` keeps them.
-        """
-        self._drop_fitting()
-        (first, begin), last = items[0], items[-1][0]
-        client = first.client
-        if client in self._on_trial or self._end(client) > begin:
+    def fits(self, items: Sequence[tuple[Struct, int]]) -> bool:
+        """Return whether `check` accepts items."""
+        try:
+            for _ in self.check(items):
+                pass
+        except AntiphonError:
             return False
-        for item, start in items:
-            neighbour = self._neighbour(item)
-            if neighbour is None:
-                break
-            text = cast("_Text", neighbour.sequence)
-            if not self._fits(text, item, start, neighbour):
-                break
-            if item is last:
-                self._fitting = items if item is not first else ()
-                return True
-            self._on_trial[client] = begin
-            self._place(text, item, start, neighbour)
-        self._withdraw(client)
-        return False
-
-    def _drop_fitting(self) -> None:
-        if self._fitting:
-            self._withdraw(self._fitting[0][0].client)
-            self._fitting = ()
+        return True
 
     def check(self, items: Sequence[tuple[Struct, int]]) -> Iterator[None]:
         """Check new items, each with the clock from which on it is new, in causal order.
@@ -279,7 +245,6 @@ class TextOrder:
             AntiphonError: invalid_params, if one names neighbours that its client cannot have seen
                 beside each other; gap, if it has come through another connection meanwhile.
         """
-        self._drop_fitting()
         clients: list[int] = []
         made: list[_Text] = []
         last = len(items)
@@ -398,19 +363,11 @@ class TextOrder:
                 self._items.join(segment.left)
 
 
-def _stored_id(item: ItemId | None) -> tuple[int, int]:
-    return (item.client + 1, item.clock) if item is not None else (0, 0)
-
-
-def _read_id(numbers: Iterator[int]) -> ItemId | None:
-    client, clock = next(numbers), next(numbers)
-    return ItemId(client - 1, clock) if client else None
-
-
-def _read_segment(text: _Text, numbers: Iterator[int], clients: Mapping[int, int]) -> Segment:
-    client = next(numbers)
-    item, length = ItemId(clients.get(client, client), next(numbers)), next(numbers)
-    return Segment(text, item, length, "", _read_id(numbers), _read_id(numbers), 0)
+def _read_segment(text: _Text, stored: list[Any], clients: Mapping[int, int]) -> Segment:
+    client, clock, length, origin, right = stored
+    left = ItemId(clients[origin[0]], origin[1]) if origin else None
+    after = ItemId(clients[right[0]], right[1]) if right else None
+    return Segment(text, ItemId(clients[client], clock), length, "", left, after, 0)
 
 
 def _is_cut(left: Segment) -> bool:
