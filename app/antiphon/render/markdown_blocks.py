@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -381,21 +381,19 @@ def draw_unit(
     return drawing.canvas.lines
 
 
+@dataclass(eq=False)
 class _Drawing:
     """One unit on its canvas."""
 
-    def __init__(
-        self, canvas: Canvas, source: SourceLines, base: int, theme: CellTheme, newlines: bool
-    ) -> None:
-        self.canvas = canvas
-        self._source = source
-        self._base = base
-        self._theme = theme
-        self._newlines = newlines
-        self._taken: dict[int, int] = {}
-        """Columns of source lines that the markers drawn so far reach up to."""
-        self._begins_item = False
-        """The next text begins an item."""
+    canvas: Canvas
+    _source: SourceLines
+    _base: int
+    _theme: CellTheme
+    _newlines: bool
+    _taken: dict[int, int] = field(default_factory=dict)
+    """Columns of source lines that the markers drawn so far reach up to."""
+    _begins_item: bool = False
+    """The next text begins an item."""
 
     def blocks(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
         """Neighbouring blocks, with a blank row where the source has one."""

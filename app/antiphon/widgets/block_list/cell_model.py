@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon.local_user import LocalUser
@@ -45,18 +45,16 @@ from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
 
+@dataclass(eq=False)
 class Deliveries:
     """States of messages until they are answered."""
 
-    def __init__(
-        self, document: Document, redraw: Callable[[Iterable[str], tuple[str, ...]], None]
-    ) -> None:
-        self._document = document
-        self._redraw = redraw
-        self.sending: dict[str, None] = {}
-        """Drafts of one's own that are shown as messages on their way, in their order."""
-        self._queue: Mapping[str, int] = {}
-        """Messages that wait for their answer, by their place among those of a model, from 2 on."""
+    _document: Document
+    _redraw: Callable[[Iterable[str], tuple[str, ...]], None]
+    sending: dict[str, None] = field(default_factory=dict)
+    """Drafts of one's own that are shown as messages on their way, in their order."""
+    _queue: Mapping[str, int] = field(default_factory=dict)
+    """Messages that wait for their answer, by their place among those of a model, from 2 on."""
 
     def begin(self, block: str) -> None:
         """Show a draft of one's own as a message on its way, until it is submitted."""

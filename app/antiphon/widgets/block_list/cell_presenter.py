@@ -275,8 +275,7 @@ class CellPresenter:
         header = source.header(block)
         named = self._is_named(block)
         name, colour = source.shown_name(header.author)
-        unread, hit = self.unread, self.hit
-        finder = self.finder
+        unread, hit, finder = self.unread, self.hit, self.finder
         return CellStyle(
             picture=None if editor is not None else self.pictures.rendering(block),
             author=GutterStyle(
@@ -291,11 +290,7 @@ class CellPresenter:
             cursors=source.cursors.of(block),
             tints=self.tints.get(block, ()),
             hits=finder.of(block) if finder is not None else (),
-            hit=(
-                finder.hit_at(hit)
-                if finder is not None and hit is not None and hit.block == block
-                else None
-            ),
+            hit=finder.hit_at(hit) if finder and hit and hit.block == block else None,
             ground=self._ground(block),
             is_panel=self._is_panel(block),
             names_above=self._names_above(block),
@@ -438,12 +433,11 @@ class FrameBuffer:
                     cell = CellPainter(look, cell)
                 cells[place.block] = cell
             strips.append(cell.strip(place.line))
-        top, below = (places[0], places[1]) if head_rows else (None, None)
+        top = places[0] if head_rows else None
         # It covers a row, which must not be all that is seen of its cell.
         self.has_head = (
             top is not None
-            and below is not None
-            and below.block == top.block
+            and any(place and place.block == top.block for place in places[1:2])
             and looks.is_head_away(top)
         )
         if top is not None and self.has_head:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
@@ -10,23 +11,18 @@ EARLY: Final = 0.002
 """A frame that is due within so many seconds is drawn now."""
 
 
+@dataclass(eq=False)
 class FrameScheduler:
     """Brings wishes to draw together into one frame. Times are in seconds."""
 
-    def __init__(
-        self,
-        draw: Callable[[], None],
-        next_thing: Callable[[Callable[[], None]], object],
-        later: Callable[[float, Callable[[], None]], object],
-        now: Callable[[], float] = monotonic,
-    ) -> None:
-        """`next_thing` calls back when what is being handled is done, `later` after a time."""
-        self._draw = draw
-        self._next_thing = next_thing
-        self._later = later
-        self._now = now
-        self._drawn_at = 0.0
-        self._due: float | None = None
+    _draw: Callable[[], None]
+    _next_thing: Callable[[Callable[[], None]], object]
+    """Calls back when what is being handled is done."""
+    _later: Callable[[float, Callable[[], None]], object]
+    """Calls back after a time."""
+    _now: Callable[[], float] = monotonic
+    _drawn_at: float = 0.0
+    _due: float | None = None
 
     def request(self, delay: float = 0) -> None:
         """Draw within `delay`; 0 is as soon as what is being handled is done."""

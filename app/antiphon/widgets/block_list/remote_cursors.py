@@ -112,8 +112,7 @@ class Ink:
                     # The text beside the place, within its line.
                     text, at = text_of(block), start
                     start = max(text.rfind("\n", 0, at) + 1, at - _FLASH_AROUND)
-                    end = text.find("\n", at)
-                    end = min(len(text) if end < 0 else end, at + _FLASH_AROUND)
+                    end = at + len(text[at : at + _FLASH_AROUND].partition("\n")[0])
             self.add(block, start, end, colour)
 
     def carry(self, block: str, splice: TextSplice) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from antiphon.render.lines import RenderedCell
@@ -15,12 +15,12 @@ from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.types.presence import TextPlace
 
 
+@dataclass(eq=False)
 class ShownText:
     """Places of texts and lines of cells, also of the cell that is being edited."""
 
-    def __init__(self, looks: CellPresenter, viewport: Viewport) -> None:
-        self._looks = looks
-        self._viewport = viewport
+    _looks: CellPresenter
+    _viewport: Viewport
 
     def rendering(self, block: str) -> RenderedCell:
         """Return the picture of a cell as it is now. Raises KeyError."""
@@ -74,19 +74,17 @@ HELD_ROW: Final = 3
 """The row of the view that a held place stays in."""
 
 
+@dataclass(eq=False)
 class ScrollAnchor:
     """Chooses the anchor after each frame, and finds its line again before the next."""
 
-    def __init__(
-        self, source: CellModel, looks: CellPresenter, viewport: Viewport, shown: ShownText
-    ) -> None:
-        self._source = source
-        self._looks = looks
-        self._viewport = viewport
-        self._shown = shown
-        self._is_on_cursor = False
-        self._held: Anchor | None = None
-        """A place that the view does not follow the tail away from."""
+    _source: CellModel
+    _looks: CellPresenter
+    _viewport: Viewport
+    _shown: ShownText
+    _is_on_cursor: bool = False
+    _held: Anchor | None = None
+    """A place that the view does not follow the tail away from."""
 
     def follow_texts(self, changes: Sequence[TextChange]) -> None:
         """Carry the anchor along with text that changed in its cell."""
@@ -136,29 +134,21 @@ class ScrollAnchor:
         editor = self._looks.editor
         row = None if editor is None else self._viewport.row_of(editor.block, editor.cursor_row)
         self._is_on_cursor = row is not None
+        rows = range(0) if row is None else range(row, row + 1)
         if row is None and focused is not None:
-            # The first row on the screen that stays found if the lines of its cell change.
             rows = self._viewport.seen_rows(focused)
-            places = ((one, self._viewport.places[one]) for one in rows)
-            held = (
-                one
-                for one, place in places
-                if place is not None and (place.line < 0 or self._offset_of(place) is not None)
-            )
-            row = next(held, next(iter(rows), None))
-        if row is not None:
-            place = self._viewport.places[row]
-            if place is not None:
-                self._viewport.anchor_on(*place, row, self._offset_of(place))
-            return
-        first = True
-        for row, place in enumerate(self._viewport.places):
-            offset = None if place is None else self._offset_of(place)
-            if place is not None and (first or offset is not None):
+        is_chosen, is_first = bool(rows), True
+        for row in rows or range(len(self._viewport.places)):
+            if (place := self._viewport.places[row]) is None:
+                continue
+            # The first row that stays found if the lines of its cell change.
+            offset = self._offset_of(place)
+            stays = offset is not None or (is_chosen and place.line < 0)
+            if is_first or stays:
                 self._viewport.anchor_on(*place, row, offset)
-                first = False
-            if offset is not None:
+            if stays:
                 return
+            is_first = False
 
     def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""

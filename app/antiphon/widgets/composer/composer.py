@@ -41,14 +41,12 @@ class CompletionList(ThemedWidget):
     CompletionList.-open { display: block; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.completion: Completion | None = None
-        self.has_moved = False
-        """Whether the person has chosen a line; else the first is only the likely one."""
-        self._at = 0
-        self.margin = 1
-        """The column in which it begins."""
+    completion: Completion | None = None
+    has_moved = False
+    """Whether the person has chosen a line; else the first is only the likely one."""
+    _at = 0
+    margin = 1
+    """The column in which it begins."""
 
     @property
     def is_open(self) -> bool:
