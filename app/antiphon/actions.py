@@ -53,7 +53,7 @@ class Mode(StrEnum):
 
 
 class Owner(StrEnum):
-    """Class of the widget with the method `action_<name>` of an action."""
+    """Class of the widget that has the keys of an action."""
 
     FRAME = "ConversationFrame"
     PAGE = "DocumentPage"
@@ -159,8 +159,8 @@ class ActionContext:
 class Action:
     """One thing a person can do with a key.
 
-    Its owner has a method `action_<name>`, unless `typed` says that the key only has its meaning
-    as text.
+    Its owner or a controller has a method `action_<name>`, unless `typed` says that the key only
+    has its meaning as text.
     """
 
     name: str

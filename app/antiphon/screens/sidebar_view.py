@@ -138,10 +138,6 @@ class SidebarView(Controller):
 
     action_leave_contexts = leave
 
-    def look_at_contexts(self) -> None:
-        if self._frame.has_sidebar:
-            self._scope.host.run_one_of("contexts", self._contexts.fetch)
-
     def list_contexts(self) -> None:
         if self._session.is_live:
             self._scope.host.run_one_of("contexts", self._contexts.fetch_branches)

@@ -22,8 +22,7 @@ class DocumentView(Widget):
     """Widget that the app mounts: `cells`, and `editor` while a cell is edited.
 
     The editor's messages bubble out of here: `CellEditor.Left` (the editor is closed already and
-    the list has the focus), `NeighbourRequested` (done already), `UndoRequested`, `RedoRequested`,
-    `CursorMoved`, `Edited`.
+    the list has the focus), `NeighbourRequested` (done already), `CursorMoved`, `Edited`.
     """
 
     DEFAULT_CSS = """

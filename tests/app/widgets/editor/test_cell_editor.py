@@ -115,9 +115,7 @@ async def test_keys_that_are_not_text_become_messages(sample: Sample) -> None:
         app.area.edit(second, 6)
         await pilot.press("!", "ctrl+z", "ctrl+y", "ctrl+up")
         await pilot.pause()
-        assert heard.of(CellEditor.UndoRequested)
-        assert heard.of(CellEditor.RedoRequested)
-        assert sample.here.text(second) == "second!"
+        assert sample.here.text(second) == "second!", "undo is not the text area's"
         editor = app.area.editor
         assert editor is not None and editor.block == first
         (edited,) = heard.of(CellEditor.Edited)
