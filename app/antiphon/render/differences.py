@@ -19,7 +19,7 @@ from antiphon.render.text_lines import CODE_TAB, language_of
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, expand_tabs, wrap
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.patch import MalformedPatch, PatchParser, split_patch
+from antiphon_kernel.text.patch import PatchParser, split_patch
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
@@ -162,7 +162,7 @@ def patch_lines(patch: object, path: str | None = None) -> Sequence[DiffLine]:
                     found.append(DiffLine(line.mark, text, name, number))
                     before += line.mark != "+"
                     shift += (line.mark == "+") - (line.mark == "-")
-    except (AntiphonError, MalformedPatch):
+    except AntiphonError:
         return ()
     return found
 

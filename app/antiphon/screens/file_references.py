@@ -11,7 +11,7 @@ from typing import Any, Final
 from antiphon.project_files import KernelFile
 from antiphon.render.view import ReferredLines
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon_kernel.text.patch import Hunk, MalformedPatch, PatchParser
+from antiphon_kernel.text.patch import Hunk, PatchParser
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import count_of
@@ -47,7 +47,7 @@ class FileReferences(Controller):
         """Show how files stand; a cell of which the kernel does not tell stays as it was."""
         for cell in cells:
             reference = cell.metadata[FILE_REFERENCE]
-            with suppress(AntiphonError, MalformedPatch):
+            with suppress(AntiphonError):
                 told = await self._session.call("file.open", {"path": reference["context"]})
                 known = self._read.get(cell.id)
                 if known is None or known[0] != told["version"]:

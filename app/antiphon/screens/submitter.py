@@ -19,7 +19,7 @@ from antiphon.widgets.composer import SHELL_MARK
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, permission_denied
 from antiphon_kernel.types.quoting import join_names, quote
 
 NOBODY_AFTER = 1.0
@@ -220,10 +220,9 @@ class MessageSubmitter(Controller):
             AntiphonError: if one of them cannot be; then none is.
         """
         if paths and self._session.options.is_guest:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"For guests no file can be attached, as {quote(paths[0])} would be: paste its"
-                " text. If no file is meant, put a space behind the @.",
+                " text. If no file is meant, put a space behind the @."
             )
         if paths:
             files = await asyncio.to_thread(read_mentioned, self._session.project, paths)

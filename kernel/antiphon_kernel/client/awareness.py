@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity
@@ -85,8 +86,8 @@ class ClientAwareness:
         """Say what this replica is about; the last of several in quick succession is sent."""
         said = {
             "activity": activity.value,
-            "view": view and view.as_json(),
-            "pointer": pointer and pointer.as_json(),
+            "view": view and asdict(view),
+            "pointer": pointer and asdict(pointer),
             "gathers": gathers or None,
             "block": block,
             "cursor": cursor,

@@ -70,7 +70,7 @@ from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.id_set import IdIntervals, clock_in, decode_id_set
 from antiphon_kernel.yjs.merge import merge
-from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update
+from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update, split_update
 from antiphon_kernel.yjs.update_writer import encode_update
 
 BLOCKS: Final = "blocks"
@@ -84,6 +84,9 @@ _MANY_BYTES: Final = 2**16
 
 _BLOCKS_AT_ONCE: Final = 2_500
 """Blocks whose order is read in one go while a document is being received."""
+
+_PART_BYTES: Final = 2**18
+"""Of a part of a long state: reading one takes 60 ms."""
 
 _OPEN: Final = (Status.PENDING, Status.RUNNING)
 
@@ -706,6 +709,19 @@ class Document:
     def update_since(self, state_vector: bytes | None = None) -> bytes:
         """Everything that a replica with this state vector has not seen; None for all."""
         return self._doc.get_update(state_vector)
+
+    def parts_since(self, state_vector: bytes | None, size: int) -> Iterator[bytes]:
+        """Yield updates that say together what `update_since` does: one, up to so many bytes.
+
+        Receivers would be busy for long with one of a long document. It may change between two
+        parts; what is removed, and what has come meanwhile, is in the last one.
+        """
+        state, now = self.update_since(state_vector), self.state_vector()
+        if len(state) <= size:
+            yield state
+            return
+        yield from split_update(state, min(size, _PART_BYTES))
+        yield self.update_since(now)
 
     def only_removes_removed(self, update: bytes) -> bool:
         """Return whether an update inserts nothing, and removes only what is removed already.

@@ -16,35 +16,15 @@ from antiphon_kernel.types.records import TextSplice
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """Put whole lines above `line`; the number of lines puts them at the end."""
-
-    line: int
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Take the lines from `start_line` to `end_line` (exclusive) away."""
+class LineEdit:
+    """Put whole lines in the place of a range; an empty range makes it an insert above its line."""
 
     start_line: int
     end_line: int
+    content: str | None = None
+    """None takes the lines away, of which there must be some."""
     expected_text: str | None = None
     """If given, the edit fails unless the range holds these lines, joined or ended by newlines."""
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Put whole lines in the place of a range; an empty range makes it an insert."""
-
-    start_line: int
-    end_line: int
-    content: str
-    expected_text: str | None = None
-    """If given, the edit fails unless the range holds these lines, joined or ended by newlines."""
-
-
-EditOperation = Insert | Delete | Replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +38,7 @@ class _PlannedChange:
     ends_in_newline: bool
 
 
-def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice]:
+def plan_edit(text: str, operations: Sequence[LineEdit]) -> list[TextSplice]:
     """The splices that carry out `operations`: sorted, disjoint, without common ends.
 
     Each offset counts in the text as the earlier splices of the list have left it.
@@ -90,18 +70,13 @@ def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice
     return as_splices(text, _pieces(text, lines, changes))
 
 
-def _checked(lines: list[str], operation: EditOperation, index: int) -> _PlannedChange:
+def _checked(lines: list[str], operation: LineEdit, index: int) -> _PlannedChange:
     """The operation as a change of lines, if the text allows it."""
-    if isinstance(operation, Insert):
-        start = end = operation.line
-        expected = None
-    else:
-        start, end = operation.start_line, operation.end_line
-        expected = operation.expected_text
+    start, end, expected = operation.start_line, operation.end_line, operation.expected_text
     for line in (start, end):
         if not 0 <= line <= len(lines):
             raise out_of_range(line, len(lines), operation=index, start_line=start, end_line=end)
-    if start > end or (start == end and isinstance(operation, Delete)):
+    if start > end or (start == end and operation.content is None):
         raise invalid_params(
             f"Operation {index} names the lines {start} to {end}, which is no range:"
             " end_line is exclusive and must be greater than start_line.",
@@ -123,7 +98,7 @@ def _checked(lines: list[str], operation: EditOperation, index: int) -> _Planned
             actual=actual,
             line_count=len(lines),
         )
-    content = "" if isinstance(operation, Delete) else operation.content
+    content = operation.content or ""
     return _PlannedChange(start, end, split_lines(content), index, content.endswith("\n"))
 
 

@@ -49,15 +49,6 @@ _SEARCHED: Final = 400_000_000
 """Code points that are looked through for hunks that are not where they say, before giving up."""
 
 
-class MalformedPatch(Exception):
-    """The patch cannot be read. `hunk` counts from 0; None where it is not about one hunk."""
-
-    def __init__(self, hunk: int | None, message: str) -> None:
-        super().__init__(message)
-        self.hunk = hunk
-        self.message = message
-
-
 @dataclass(frozen=True, slots=True)
 class HunkLine:
     r"""One line of a hunk: kept (" "), removed ("-") or added ("+").
@@ -109,7 +100,7 @@ class PatchParser:
         self._deletes = False
 
     def parse(self) -> Patch:
-        """Raises MalformedPatch, with what was expected and what was found."""
+        """Raises AntiphonError patch_failed, with what was expected and what was found."""
         recognised = self._header()
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -122,15 +113,12 @@ class PatchParser:
                 self._at += 1
             else:
                 self._refuse_another_file(self._at)
-                raise MalformedPatch(
-                    None,
+                raise _malformed(
                     f"Line {self._at} of the patch, {quote(line)}, is neither part of a hunk nor"
-                    f" the header of one: expected {_SHAPE}.",
+                    f" the header of one: expected {_SHAPE}."
                 )
         if not recognised and not self._hunks:
-            raise MalformedPatch(
-                None, f"The patch has no hunk: expected a unified diff with {_SHAPE}."
-            )
+            raise _malformed(f"The patch has no hunk: expected a unified diff with {_SHAPE}.")
         return Patch(tuple(self._hunks), self._creates, self._deletes)
 
     def _header(self) -> bool:
@@ -148,8 +136,8 @@ class PatchParser:
             elif git and line.startswith("deleted file mode "):
                 self._deletes = True
             elif line.startswith(_BINARY):
-                raise MalformedPatch(
-                    None, "The patch is of a binary file: only patches of text can be applied."
+                raise _malformed(
+                    "The patch is of a binary file: only patches of text can be applied."
                 )
             elif self._names_files(self._at):
                 names += 1
@@ -178,10 +166,10 @@ class PatchParser:
         number, header = len(self._hunks), self._lines[self._at]
         found = _HUNK.fullmatch(header)
         if found is None:
-            raise MalformedPatch(
-                number,
+            raise _malformed(
                 f"Hunk {number} (line {self._at} of the patch) begins with {quote(header)}:"
                 f" expected {_SHAPE}, with the numbers of lines.",
+                number,
             )
         start, removed, _, added = (int(one) if one is not None else 1 for one in found.groups())
         self._at += 1
@@ -206,10 +194,10 @@ class PatchParser:
         for side in "-+":  # nothing comes after the end of the file, on either side
             own = [line for line in lines if line.mark in (" ", side)]
             if any(not line.text.endswith("\n") for line in own[:-1]):
-                raise MalformedPatch(
-                    number,
+                raise _malformed(
                     f"Hunk {number} has {'old' if side == '-' else 'new'} lines behind the one"
                     " that it says has no newline at the end of the file.",
+                    number,
                 )
         # Without old lines the number is that of the line before, which comes to the same here.
         return Hunk(start - 1 if removed else start, tuple(lines))
@@ -225,7 +213,7 @@ class PatchParser:
             and not self._names_files(at)
         )
 
-    def _miscounted(self, number: int, first: int, removed: int, added: int) -> MalformedPatch:
+    def _miscounted(self, number: int, first: int, removed: int, added: int) -> AntiphonError:
         at = first
         old = new = 0
         lines = self._lines
@@ -234,19 +222,18 @@ class PatchParser:
             old += mark in (" ", "-")
             new += mark in (" ", "+")
             at += 1
-        return MalformedPatch(
-            number,
+        return _malformed(
             f"Hunk {number} (line {first - 1} of the patch) says that it has {removed} old and"
             f" {added} new lines, but it has {old} and {new}: correct the numbers after the"
             " commas, or the lines.",
+            number,
         )
 
 
-def _several_files(at: int) -> MalformedPatch:
-    return MalformedPatch(
-        None,
+def _several_files(at: int) -> AntiphonError:
+    return _malformed(
         f"The patch is of more than one file (the next one begins in its line {at}): a block is"
-        " one text, so apply the part of each file to its block.",
+        " one text, so apply the part of each file to its block."
     )
 
 
@@ -288,11 +275,11 @@ def split_patch(patch: str) -> list[FilePatch]:
     parts = [_file_patch(lines[one:end]) for one, end in pairwise([*starts, len(lines)])]
     paths = [one.path for one in parts]
     if not parts:
-        problem = "It names no file: the part of each file begins with a line --- and one +++."
-        raise _failed([HunkFailure(problem)])
+        raise _malformed(
+            "It names no file: the part of each file begins with a line --- and one +++."
+        )
     if twice := next((one for one in paths if paths.count(one) > 1), None):
-        problem = f"Two of its parts are about {quote(twice)}: join them."
-        raise _failed([HunkFailure(problem)])
+        raise _malformed(f"Two of its parts are about {quote(twice)}: join them.")
     return parts
 
 
@@ -312,7 +299,7 @@ def _file_patch(lines: Sequence[str]) -> FilePatch:
         problem = f"It renames {quote(before)}: take that part out, a patch only changes and makes."
     else:
         return FilePatch(after, "\n".join([*lines, ""]), creates)
-    raise _failed([HunkFailure(problem)])
+    raise _malformed(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,19 +335,16 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
         AntiphonError: patch_failed; `errors` has one sentence for each hunk that failed, `hunks`
             the same as machine fields (see `HunkFailure`) for the first hundred.
     """
-    try:
-        parsed = PatchParser(patch).parse()
-    except MalformedPatch as error:
-        raise _failed([HunkFailure(error.message, error.hunk)]) from error
+    parsed = PatchParser(patch).parse()
     if parsed.creates and text:
-        problem = "The patch creates the file, but the block has text: make it a patch of the text."
-        raise _failed([HunkFailure(problem)])
+        raise _malformed(
+            "The patch creates the file, but the block has text: make it a patch of the text."
+        )
     target = _Haystack(text)
     placed = _place(target, parsed.hunks)
     pieces = [piece for hunk, offset in placed for piece in _pieces(hunk, offset)]
     if parsed.deletes and sum(piece.end - piece.start for piece in pieces) != len(text):
-        problem = "The patch deletes the file, but the block has more text than it removes."
-        raise _failed([HunkFailure(problem)])
+        raise _malformed("The patch deletes the file, but the block has more text than it removes.")
     return as_splices(text, pieces)
 
 
@@ -585,6 +569,10 @@ def _pieces(hunk: Hunk, offset: int) -> Iterator[Replacement]:
 def _shown(line: str) -> str:
     """A line as an error quotes it; its end is shown, for that may be the difference."""
     return repr(line if len(line) <= 80 else line[:60] + "..." + line[-17:])
+
+
+def _malformed(message: str, hunk: int | None = None) -> AntiphonError:
+    return _failed([HunkFailure(message, hunk)])
 
 
 def _failed(failures: Sequence[HunkFailure]) -> AntiphonError:

@@ -12,7 +12,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias
 
 _CHANGES: Final = 100
 """Insertions and deletions that are looked for at a time; the effort grows with their square."""
@@ -28,6 +29,10 @@ class ChangedRange(NamedTuple):
     end: int
     new_start: int
     new_end: int
+
+
+_EqualRun: TypeAlias = "tuple[int, int, int, _EqualRun] | None"
+"""Elements equal on both sides: old and new index behind the last, number, the run before."""
 
 
 @dataclass(slots=True)
@@ -95,34 +100,38 @@ class _Comparison:
         old, new = self.old, self.new
         start, end, new_start, new_end = one
         length, new_length = end - start, new_end - new_start
-        furthest = {1: 0}
-        trails: list[dict[int, int]] = []
-        steps = 0
-        for changes in range(_CHANGES + 1):
-            trails.append(dict(furthest))
-            for diagonal in range(-changes, changes + 1, 2):
-                before = _before(furthest, diagonal, changes)
-                x = begun = furthest[before] + (before < diagonal)
+        furthest: dict[int, tuple[int, _EqualRun]] = {1: (0, None)}
+        steps = rounds = 0
+        while rounds <= _CHANGES and steps <= self.effort.left:
+            for diagonal in range(-rounds, rounds + 1, 2):
+                # Entered by an insertion or by a deletion.
+                before = diagonal - 1
+                if diagonal == -rounds or (
+                    diagonal != rounds and furthest[before][0] < furthest[diagonal + 1][0]
+                ):
+                    before = diagonal + 1
+                x, run = furthest[before]
+                x = begun = x + (before < diagonal)
                 y = x - diagonal
                 while x < length and 0 <= y < new_length and old[start + x] == new[new_start + y]:
                     x += 1
                     y += 1
-                furthest[diagonal] = x
+                if x > begun:
+                    run = start + x, new_start + y, x - begun, run
+                furthest[diagonal] = x, run
                 steps += 1 + (x - begun) // _EQUALS_A_STEP
                 if x >= length and y >= new_length:
                     self.effort.left -= steps
-                    return _traced(trails, one, x, y), (end, new_end)
-            if steps > self.effort.left:
-                break
+                    return _pairs(run), (end, new_end)
+            rounds += 1
         self.effort.left -= steps
         inside = [
-            (x, x - diagonal)
-            for diagonal, x in furthest.items()
+            (2 * x - diagonal, run)
+            for diagonal, (x, run) in furthest.items()
             if x <= length and 0 <= x - diagonal <= new_length
         ]
-        x, y = max(inside, key=sum)
-        kept = _traced(trails, one, x, y)
-        if not kept or 2 * len(kept) < len(trails):
+        kept = _pairs(max(inside, key=itemgetter(0))[1])
+        if not kept or 2 * len(kept) < rounds:
             return [], None
         # What follows the last pair is looked at anew: this way need not be the best from there.
         index, new_index = kept[-1]
@@ -143,35 +152,13 @@ class _Comparison:
         return _longest_increasing(pairs)
 
 
-def _before(furthest: dict[int, int], diagonal: int, changes: int) -> int:
-    """The diagonal from which this one is entered: by an insertion or by a deletion."""
-    if diagonal == -changes:
-        return diagonal + 1
-    if diagonal != changes and furthest[diagonal - 1] < furthest[diagonal + 1]:
-        return diagonal + 1
-    return diagonal - 1
-
-
-def _traced(
-    trails: list[dict[int, int]], one: ChangedRange, x: int, y: int
-) -> list[tuple[int, int]]:
-    """The pairs on the way to a place, found by walking back."""
-    kept = []
-    for changes in range(len(trails) - 1, -1, -1):
-        diagonal = x - y
-        if (diagonal - changes) % 2:
-            continue  # this place was reached with one change less
-        from_x = from_y = 0
-        if changes:
-            before = _before(trails[changes], diagonal, changes)
-            from_x = trails[changes][before]
-            from_y = from_x - before
-        while x > from_x and y > from_y:
-            x -= 1
-            y -= 1
-            kept.append((one.start + x, one.new_start + y))
-        x, y = from_x, from_y
-    return kept[::-1]
+def _pairs(run: _EqualRun) -> list[tuple[int, int]]:
+    """Return the pairs of equal elements in a run and those before it."""
+    pairs = []
+    while run is not None:
+        end, new_end, length, run = run
+        pairs += [(end - n, new_end - n) for n in range(1, length + 1)]
+    return pairs[::-1]
 
 
 def _between(kept: Sequence[tuple[int, int]], one: ChangedRange) -> list[ChangedRange]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from pydantic import Field
 
 from antiphon_kernel.access import check_shell
-from antiphon_kernel.contexts.lineage import Changes, TakenBlocks, write_drift
+from antiphon_kernel.contexts.lineage.drifting import Changes, TakenBlocks, write_drift
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.files.disk_file import DiskKind, look
 from antiphon_kernel.files.file_contexts import FilePlace
@@ -20,7 +20,7 @@ from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import DriftRow
-from antiphon_kernel.text.edits import Insert, Replace, plan_edit
+from antiphon_kernel.text.edits import LineEdit, plan_edit
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.text.patch import plan_patch, split_patch
 from antiphon_kernel.tools._common import block_in
@@ -221,9 +221,10 @@ def _plan_texts(texts: Sequence[str], lines: range | None, before: str) -> list[
     """Return the change that brings texts to the end, or in the place of lines."""
     said = "\n".join(one if one.endswith("\n") else f"{one}\n" for one in texts)
     if lines is not None:
-        return plan_edit(before, [Replace(lines.start, lines.stop, said)])
+        return plan_edit(before, [LineEdit(lines.start, lines.stop, said)])
     apart = "\n" if before and not before.endswith("\n\n") else ""
-    return plan_edit(before, [Insert(line_count(before), apart + said)])
+    end = line_count(before)
+    return plan_edit(before, [LineEdit(end, end, apart + said)])
 
 
 async def _targets(

@@ -13,7 +13,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.history.block_history import StaleError, VersionMap
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
+from antiphon_kernel.text.edits import LineEdit, plan_edit
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.tools._common import (
@@ -160,7 +160,6 @@ class ReplaceOperation(Params):
 Operation = Annotated[
     InsertOperation | DeleteOperation | ReplaceOperation, Field(discriminator="op")
 ]
-_OPERATIONS: Final = {"insert": Insert, "delete": Delete, "replace": Replace}
 
 
 class EditParams(Params):
@@ -198,8 +197,11 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     count, limits = len(params.operations), context.limits
     what = f"An edit has {count} operations"
     check_limit(count, limits, "operations_per_edit", what, "send several")
-    operations: list[EditOperation] = [
-        _OPERATIONS[one.op](**one.model_dump(exclude={"op"})) for one in params.operations
+    operations = [
+        LineEdit(one.line, one.line, one.content)
+        if isinstance(one, InsertOperation)
+        else LineEdit(**one.model_dump(exclude={"op"}))
+        for one in params.operations
     ]
     splices = await plan_operations(context, block, section, operations, params.base_version)
     reject_grown_text(context, block, splices, section)
@@ -211,7 +213,7 @@ async def plan_operations(
     context: Context,
     block: str,
     section: str | None,
-    operations: Sequence[EditOperation],
+    operations: Sequence[LineEdit],
     base_version: int | None,
 ) -> list[TextSplice]:
     """The splices that carry out operations on lines of an earlier version in the text now.
@@ -372,9 +374,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     places = len(splices)
     what = f"The patch changes {places} places"
     check_limit(places, limits, "splices_per_patch", what, "split it")
-    reject_long_text(
-        context.limits, len(text) + sum(len(one.inserted) - one.deleted for one in splices)
-    )
+    reject_grown_text(context, block, splices, params.section)
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
     change = partial(context.document.splice_all, block, splices, params.section)
@@ -404,12 +404,8 @@ async def _map_to_current(
     return VersionMap(history, section, version)
 
 
-def _map_operation(
-    carried: VersionMap, index: int, operation: EditOperation, version: int
-) -> EditOperation:
+def _map_operation(carried: VersionMap, index: int, operation: LineEdit, version: int) -> LineEdit:
     try:
-        if isinstance(operation, Insert):
-            return replace(operation, line=carried.line(operation.line))
         start, end = carried.lines(operation.start_line, operation.end_line)
     except StaleError as stale:
         raise _stale(

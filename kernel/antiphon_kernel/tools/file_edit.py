@@ -15,7 +15,7 @@ from antiphon_kernel.contexts import UndoKind
 from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.text.edits import Replace
+from antiphon_kernel.text.edits import LineEdit
 from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines, split_lines
 from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
@@ -123,7 +123,7 @@ async def edit_file(call: Call, params: FileEditParams) -> ChangedFile:
     if params.old_text is not None:
         splices = await _plan_text(file, params.old_text, params.new_text, params.base_version)
     elif params.start_line is not None and params.end_line is not None:
-        lines = Replace(params.start_line, params.end_line, params.new_text)
+        lines = LineEdit(params.start_line, params.end_line, params.new_text)
         splices = await plan_operations(
             file.context, file.block, None, [lines], params.base_version
         )

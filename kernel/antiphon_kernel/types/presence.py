@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from antiphon_kernel.types.enums import Activity, PrincipalKind
@@ -23,9 +23,6 @@ class TextPlace:
     block: str
     start: int
     end: int
-
-    def as_json(self) -> dict[str, Any]:
-        return {"block": self.block, "start": self.start, "end": self.end}
 
     @classmethod
     def parse(cls, value: object) -> TextPlace | None:
@@ -66,26 +63,9 @@ class PresenceState:
 
     def as_json(self) -> dict[str, Any]:
         """The awareness state; absent optional fields are left out."""
-        state: dict[str, Any] = {
-            "principal": self.principal,
-            "name": self.username,
-            "kind": str(self.kind),
-            "colour": self.colour,
-            "session": self.session,
-            "activity": str(self.activity),
-        }
-        if self.role is not None:
-            state["role"] = str(self.role)
-        for key in ("block", "cursor", "anchor"):
-            value = getattr(self, key)
-            if value is not None:
-                state[key] = value
-        for key, place in (("view", self.view), ("pointer", self.pointer)):
-            if place is not None:
-                state[key] = place.as_json()
-        if self.gathers:
-            state["gathers"] = True
-        return state
+        state = {"name": self.username, **asdict(self), "gathers": self.gathers or None}
+        del state["username"]
+        return {key: value for key, value in state.items() if value is not None}
 
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> PresenceState | None:

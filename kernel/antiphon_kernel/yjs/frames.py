@@ -6,22 +6,12 @@ An awareness update says who is there, as JSON states with a clock per client.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.types.json_validation import parse_json, read_json
 from antiphon_kernel.yjs.primitives import Reader, write_bytes, write_text, write_var_uint
-
-SYNC: Final = 0
-AWARENESS: Final = 1
-AUTH: Final = 2
-QUERY_AWARENESS: Final = 3
-ACK: Final = 100
-RECENT: Final = 101
-OMITTED: Final = 102
-
-_PERMISSION_DENIED: Final = 0
 
 MAX_DEPTH: Final = 64
 """Levels of nesting in a state."""
@@ -110,8 +100,26 @@ Frame = (
 )
 
 
-_SYNC_STEPS: Final = (SyncStep1, SyncStep2, SyncUpdate)
-"""The sync messages by their numbers."""
+def _read_strings(reader: Reader) -> dict[str, str]:
+    found = read_json(reader.text())
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise ValueError("an object of strings is expected")
+    return found
+
+
+_FORMS: Final[Mapping[type[Frame], tuple[bytes, tuple[Callable[[Reader], Any], ...]]]] = {
+    SyncUpdate: (b"\x00\x02", (Reader.block,)),
+    SyncStep1: (b"\x00\x00", (Reader.block,)),
+    SyncStep2: (b"\x00\x01", (Reader.block,)),
+    AwarenessUpdate: (b"\x01", (Reader.block,)),
+    PermissionDenied: (b"\x02\x00", (Reader.text,)),
+    QueryAwareness: (b"\x03", ()),
+    Ack: (b"\x64", (Reader.uint,)),
+    Recent: (b"\x65", (Reader.uint,)),
+    Omitted: (b"\x66", (Reader.uint, _read_strings, _read_strings)),
+}
+"""Of each frame the numbers that it begins with, and how its fields are read."""
+_KINDS: Final = {begin: kind for kind, (begin, _) in _FORMS.items()}
 
 
 def decode_frame(data: bytes) -> Frame:
@@ -120,66 +128,32 @@ def decode_frame(data: bytes) -> Frame:
     Raises:
         ValueError: if the bytes are not exactly one frame of a known type.
     """
+    kind = _KINDS.get(data[:2]) or _KINDS.get(data[:1])
+    if kind is None:
+        raise ValueError(f"{data[:2].hex(' ')} is not the beginning of a frame")
+    begin, fields = _FORMS[kind]
     reader = Reader(data)
-    kind = reader.uint()
-    frame: Frame
-    if kind == SYNC:
-        step = reader.uint()
-        payload = reader.block()
-        if step >= len(_SYNC_STEPS):
-            raise ValueError(f"{step} is not the number of a sync message")
-        frame = _SYNC_STEPS[step](payload)
-    elif kind == AWARENESS:
-        frame = AwarenessUpdate(reader.block())
-    elif kind == ACK:
-        frame = Ack(reader.uint())
-    elif kind == RECENT:
-        frame = Recent(reader.uint())
-    elif kind == OMITTED:
-        frame = Omitted(reader.uint(), _strings(reader.text()), _strings(reader.text()))
-    elif kind == QUERY_AWARENESS:
-        frame = QueryAwareness()
-    elif kind == AUTH:
-        if reader.uint() != _PERMISSION_DENIED:
-            raise ValueError("only `permission denied` is known of the auth messages")
-        frame = PermissionDenied(reader.text())
-    else:
-        raise ValueError(f"{kind} is not the number of a frame")
+    reader.at = len(begin)
+    frame = kind(*[read(reader) for read in fields])
     reader.end()
     return frame
 
 
 def encode_frame(frame: Frame) -> bytes:
     """The bytes of a frame."""
-    match frame:
-        case SyncUpdate(update):
-            return b"\x00\x02" + write_bytes(update)
-        case SyncStep1(state_vector):
-            return b"\x00\x00" + write_bytes(state_vector)
-        case SyncStep2(update):
-            return b"\x00\x01" + write_bytes(update)
-        case AwarenessUpdate(update):
-            return b"\x01" + write_bytes(update)
-        case Ack(count):
-            return write_var_uint(ACK) + write_var_uint(count)
-        case Recent(blocks):
-            return write_var_uint(RECENT) + write_var_uint(blocks)
-        case Omitted(blocks, meta, members):
-            texts = (json.dumps(one, ensure_ascii=False) for one in (meta, members))
-            return (
-                write_var_uint(OMITTED) + write_var_uint(blocks) + b"".join(map(write_text, texts))
-            )
-        case QueryAwareness():
-            return write_var_uint(QUERY_AWARENESS)
-        case PermissionDenied(reason):
-            return write_var_uint(AUTH) + b"\x00" + write_text(reason)
+    begin, _ = _FORMS[type(frame)]
+    return begin + b"".join(_write(getattr(frame, name)) for name in frame.__slots__)
 
 
-def _strings(data: str) -> dict[str, str]:
-    found = read_json(data)
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
-        raise ValueError("an object of strings is expected")
-    return found
+def _write(value: bytes | int | str | Mapping[str, str]) -> bytes:
+    match value:
+        case bytes():
+            return write_bytes(value)
+        case int():
+            return write_var_uint(value)
+        case str():
+            return write_text(value)
+    return write_text(json.dumps(value, ensure_ascii=False))
 
 
 class AwarenessEntry(NamedTuple):

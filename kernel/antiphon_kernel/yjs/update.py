@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
-from antiphon_kernel.yjs.primitives import Reader
+from antiphon_kernel.yjs.primitives import Reader, write_var_uint
 
 MAX_CLOCK: Final = 2**32 - 1
 """The engine's clocks have 32 bits."""
@@ -106,7 +106,7 @@ def decode_update(update: bytes) -> DecodedUpdate:
     """
     single = decode_single(update)
     if single is not None:
-        return DecodedUpdate((single[0],), ())
+        return DecodedUpdate((single,), ())
     return next(decode_in_parts(update, len(update) + 1))
 
 
@@ -128,21 +128,8 @@ def first_clocks(update: bytes) -> dict[int, int]:
     return clocks
 
 
-def decode_first(update: bytes) -> tuple[Struct, int]:
-    """Return the first struct of an update, and the place of the byte behind it.
-
-    Raises:
-        ValueError: if there is none that the CRDT engine understands.
-    """
-    reader = Reader(update)
-    reader.count()
-    reader.count()
-    client, own = _read_client(reader, update)
-    return _read_struct(reader, client, own, reader.uint()), reader.at
-
-
-def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
-    """Return the struct of an update that brings one and nothing else, and its bytes.
+def decode_single(update: bytes) -> Struct | None:
+    """Return the struct of an update that brings one and nothing else.
 
     None if the update brings more, or is none.
 
@@ -155,11 +142,10 @@ def decode_single(update: bytes) -> tuple[Struct, bytes] | None:
     reader.at = len(_ONE_STRUCT)
     client, own = _read_client(reader, update)
     clock = reader.uint()
-    start = reader.at
     struct = _read_struct(reader, client, own, clock)
     if update[reader.at :] != _NO_DELETIONS or clock + struct.length > MAX_CLOCK:
         return None
-    return struct, update[start : reader.at]
+    return struct
 
 
 def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
@@ -168,12 +154,25 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
     Raises:
         ValueError: as `decode_update`, when the part that is no update is reached.
     """
-    reader = Reader(update)
     structs: list[Struct] = []
-    work = 0
+    deletions: list[IdRange] = []
+    for work, one in enumerate(_read_all(update), 1):
+        if isinstance(one, Struct):
+            structs.append(one)
+        elif one is not None:
+            deletions.append(one)
+        if not work % size:
+            yield DecodedUpdate(tuple(structs), tuple(deletions))
+            structs, deletions = [], []
+    yield DecodedUpdate(tuple(structs), tuple(deletions))
+
+
+def _read_all(update: bytes) -> Iterator[Struct | IdRange | None]:
+    """Yield the structs and then the deletions of an update; None where a client begins."""
+    reader = Reader(update)
     seen: set[int] = set()
     for _ in range(reader.count()):
-        work += 1
+        yield None
         count = reader.count()
         client, own = _read_client(reader, update)
         clock = reader.uint()
@@ -185,22 +184,45 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
             clock += struct.length
             if clock > MAX_CLOCK:
                 raise ValueError(f"a clock of client {client} is larger than {MAX_CLOCK}")
-            structs.append(struct)
-            work += 1
-            if work >= size:
-                yield DecodedUpdate(tuple(structs), ())
-                structs, work = [], 0
-        if work >= size:
-            yield DecodedUpdate(tuple(structs), ())
-            structs, work = [], 0
-    clients = reader.count()
-    if not clients:
-        reader.end()
-        yield DecodedUpdate(tuple(structs), ())
-        return
-    for deletions in _read_deletions(reader, clients, size - work, size):
-        yield DecodedUpdate(tuple(structs), deletions)
-        structs = []
+            yield struct
+    for _ in range(reader.count()):
+        yield None
+        client = reader.uint()
+        for _ in range(reader.count()):
+            start = reader.uint()
+            length = reader.uint()
+            if start + length > MAX_CLOCK:
+                raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
+            yield IdRange(client, start, start + length)
+    reader.end()
+
+
+def split_update(update: bytes, size: int) -> Iterator[bytes]:
+    """Yield updates of so many bytes that bring together what an update brings, and delete nothing.
+
+    Each has a little more, as a struct is in one of them.
+
+    Raises:
+        ValueError: as `decode_update`, when the part that is no update is reached.
+    """
+    reader, sections, held = Reader(update), list[bytes](), 0
+    for _ in range(reader.count()):
+        left = reader.count()
+        client, own = _read_client(reader, update)
+        clock = reader.uint()
+        while left:
+            start, first, count = reader.at, clock, 0
+            while count < left and held + reader.at - start < size:
+                clock += _read_struct(reader, client, own, clock).length
+                count += 1
+            left -= count
+            head = map(write_var_uint, (count, client, first))
+            sections.append(b"".join((*head, update[start : reader.at])))
+            held += len(sections[-1])
+            if held >= size:
+                yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
+                sections, held = [], 0
+    yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
 
 
 def _read_client(reader: Reader, update: bytes) -> tuple[int, bytes]:
@@ -273,32 +295,6 @@ def _read_json(reader: Reader) -> str:
     text = reader.text()
     read_json(text)  # the engine would find out in the middle of an update
     return text
-
-
-def _read_deletions(
-    reader: Reader, clients: int, first: int, size: int
-) -> Iterator[tuple[IdRange, ...]]:
-    """Yield the deletions of so many clients in parts, the first of which may be smaller."""
-    ranges: list[IdRange] = []
-    left = first
-    for _ in range(clients):
-        left -= 1
-        if left <= 0:
-            yield tuple(ranges)
-            ranges, left = [], size
-        client = reader.uint()
-        for _ in range(reader.count()):
-            start = reader.uint()
-            length = reader.uint()
-            if start + length > MAX_CLOCK:
-                raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
-            ranges.append(IdRange(client, start, start + length))
-            left -= 1
-            if left <= 0:
-                yield tuple(ranges)
-                ranges, left = [], size
-    reader.end()
-    yield tuple(ranges)
 
 
 def _length(value: int) -> int:

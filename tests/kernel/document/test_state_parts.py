@@ -10,7 +10,6 @@ from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.yjs.id_set import decode_state_vector
 
 CLIENTS: Final = (1, 130, 20_000)
@@ -62,7 +61,7 @@ def test_parts_together_say_what_the_state_says(seed: int, size: int) -> None:
     for reader, since in ((Document(7), None), (before, known)):
         whole = Document(8)
         whole.apply_update(source.update_since())
-        for part in state_parts(source, since, size):
+        for part in source.parts_since(since, size):
             reader.apply_update(part)
         assert decode_state_vector(reader.state_vector()) == decode_state_vector(
             source.state_vector()
@@ -77,7 +76,7 @@ def test_long_text_of_one_writer_comes_in_parts_of_the_size_that_was_asked_for()
         blocks[f"block {number}"] = Map({"content": Text("many words " * 10)})
     source = Document.loaded(doc, ())
     whole = len(source.update_since())
-    parts = list(state_parts(source, None, whole // 10))
+    parts = list(source.parts_since(None, whole // 10))
     assert max(map(len, parts)) < whole / 9
     assert sum(map(len, parts)) < whole * 1.01
 
@@ -86,7 +85,7 @@ def test_what_is_written_between_two_parts_is_in_one_of_them() -> None:
     source, _ = drifted(1)
     reader, late = Document(7), Doc[Any](client_id=9)
     late.apply_update(source.update_since())
-    for number, part in enumerate(state_parts(source, None, 50)):
+    for number, part in enumerate(source.parts_since(None, 50)):
         reader.apply_update(part)
         if number < 3:
             write(random.Random(number), late)
@@ -98,7 +97,7 @@ def test_document_that_gets_parts_tells_of_all_blocks_at_the_end() -> None:
     source, _ = drifted(2)
     reader, told = Document(7), list[DocumentChange]()
     reader.watch(told.append)
-    for part in state_parts(source, None, 50):
+    for part in source.parts_since(None, 50):
         reader.apply_part(part)
     assert not told and not len(reader) and reader.is_partial
     for _ in reader.finish_parts():
@@ -111,7 +110,7 @@ def test_block_that_is_made_here_while_parts_come_is_told_once() -> None:
     source, _ = drifted(2)
     reader, told = Document(7), list[DocumentChange]()
     reader.watch(told.append)
-    for part in state_parts(source, None, 50):
+    for part in source.parts_since(None, 50):
         reader.apply_part(part)
     own: Doc[Any] = Doc(client_id=10)
     own["blocks"] = Map({"own": Map({"order": "z"})})

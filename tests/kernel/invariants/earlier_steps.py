@@ -10,13 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from antiphon_kernel.text.edits import (
-    Delete,
-    EditOperation,
-    Insert,
-    Replace,
-    plan_edit,
-)
+from antiphon_kernel.text.edits import LineEdit, plan_edit
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.invariants.oracle import Char, Violation
@@ -52,9 +46,10 @@ class Carrying:
         carried = [self._carry(one) for one in operations]
         return apply_splices(self.text, plan_edit(self.text, carried))
 
-    def _carry(self, operation: Mapping[str, Any]) -> EditOperation:
+    def _carry(self, operation: Mapping[str, Any]) -> LineEdit:
         if operation["op"] == "insert":
-            return Insert(self._above(operation["line"]), operation["content"])
+            above = self._above(operation["line"])
+            return LineEdit(above, above, operation["content"])
         start, end = operation["start_line"], operation["end_line"]
         if start == end:
             first = last = self._above(start)
@@ -65,8 +60,8 @@ class Carrying:
             first, last = found[0], found[-1] + 1
         expected = operation.get("expected_text")
         if operation["op"] == "delete":
-            return Delete(first, last, expected)
-        return Replace(first, last, operation["content"], expected)
+            return LineEdit(first, last, None, expected)
+        return LineEdit(first, last, operation["content"], expected)
 
     def _above(self, number: int) -> int:
         if number == self.line_count:

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.text.edits import (
-    Delete,
-    EditOperation,
-    Insert,
-    Replace,
-    plan_edit,
-)
+from antiphon_kernel.text.edits import LineEdit, plan_edit
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
@@ -23,30 +17,29 @@ CHARACTERS = "abc\n\n\r\f\u2028\N{GRINNING FACE}"
 TEXT = st.text(alphabet=CHARACTERS, max_size=16)
 
 
-def edited(text: str, *operations: EditOperation) -> str:
+def edited(text: str, *operations: LineEdit) -> str:
     return apply_splices(text, plan_edit(text, operations))
 
 
-def naive_edit(text: str, operations: Sequence[EditOperation]) -> str:
+def naive_edit(text: str, operations: Sequence[LineEdit]) -> str:
     """The rules read aloud: a list of lines, edited from the back, then the final newline."""
     lines = split_lines(text)
     above: list[list[str]] = [[] for _ in range(len(lines) + 1)]
     kept = [True] * len(lines)
     contents = []
     for operation in operations:
-        if isinstance(operation, Delete):
+        if operation.content is None:
             kept[operation.start_line : operation.end_line] = [False] * (
                 operation.end_line - operation.start_line
             )
             continue
-        start = operation.line if isinstance(operation, Insert) else operation.start_line
-        end = start if isinstance(operation, Insert) else operation.end_line
+        start, end = operation.start_line, operation.end_line
         contents.append(operation.content)
         if start == end:
             above[start].extend(split_lines(operation.content))
     replaced: list[list[str]] = [[] for _ in range(len(lines) + 1)]
     for operation in operations:
-        if isinstance(operation, Replace) and operation.start_line < operation.end_line:
+        if operation.content is not None and operation.start_line < operation.end_line:
             kept[operation.start_line : operation.end_line] = [False] * (
                 operation.end_line - operation.start_line
             )
@@ -68,19 +61,19 @@ def naive_edit(text: str, operations: Sequence[EditOperation]) -> str:
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> tuple[str, list[EditOperation]]:
+def batches(draw: st.DrawFn) -> tuple[str, list[LineEdit]]:
     """A text and operations on it that do not overlap, in any order."""
     text = draw(TEXT)
     count = len(split_lines(text))
     cuts = sorted(draw(st.lists(st.integers(0, count), max_size=8)))
-    operations: list[EditOperation] = []
+    operations: list[LineEdit] = []
     for start, end in zip(cuts[::2], cuts[1::2], strict=False):
         if start == end:
             operations.append(
                 draw(
                     st.one_of(
-                        st.builds(Insert, st.just(start), TEXT),
-                        st.builds(Replace, st.just(start), st.just(start), TEXT),
+                        st.builds(LineEdit, st.just(start), st.just(start), TEXT),
+                        st.builds(LineEdit, st.just(start), st.just(start), TEXT),
                     )
                 )
             )
@@ -88,19 +81,20 @@ def batches(draw: st.DrawFn) -> tuple[str, list[EditOperation]]:
             operations.append(
                 draw(
                     st.one_of(
-                        st.just(Delete(start, end)),
-                        st.builds(Replace, st.just(start), st.just(end), TEXT),
+                        st.just(LineEdit(start, end)),
+                        st.builds(LineEdit, st.just(start), st.just(end), TEXT),
                     )
                 )
             )
         if draw(st.booleans()):
-            operations.append(Insert(draw(st.sampled_from((start, end))), draw(TEXT)))
+            at = draw(st.sampled_from((start, end)))
+            operations.append(LineEdit(at, at, draw(TEXT)))
     return text, draw(st.permutations(operations))
 
 
 @given(batches())
 def test_batch_does_what_editing_a_list_of_lines_does_and_touches_only_what_changes(
-    batch: tuple[str, list[EditOperation]],
+    batch: tuple[str, list[LineEdit]],
 ) -> None:
     text, operations = batch
     assert apply_minimal(text, plan_edit(text, operations)) == naive_edit(text, operations)
@@ -109,63 +103,62 @@ def test_batch_does_what_editing_a_list_of_lines_does_and_touches_only_what_chan
 @pytest.mark.parametrize(
     ("text", "operation", "result"),
     [
-        ("a\nb", Insert(2, "c"), "a\nb\nc"),
-        ("a\nb", Insert(2, "c\n"), "a\nb\nc"),
-        ("a\nb\n", Insert(2, "c"), "a\nb\nc\n"),
-        ("a\nb", Delete(1, 2), "a"),
-        ("a\nb\n", Delete(1, 2), "a\n"),
-        ("a\nb", Delete(0, 1), "b"),
-        ("a", Delete(0, 1), ""),
-        ("a\n", Delete(0, 1), ""),
-        ("a\nb", Replace(1, 2, "c\n"), "a\nc"),
-        ("a\nb", Replace(1, 2, ""), "a"),
-        ("\nb", Delete(1, 2), "\n"),
-        ("a", Insert(1, "\n"), "a\n\n"),
-        ("a", Replace(0, 1, "\n"), "\n"),
-        ("a", Insert(1, ""), "a"),
-        ("", Insert(0, "a"), "a"),
-        ("", Insert(0, "a\n"), "a\n"),
-        ("", Insert(0, "\n"), "\n"),
-        ("", Replace(0, 0, "a"), "a"),
-        ("a\r\nb\r\n", Replace(0, 1, "c\r\n"), "c\r\nb\r\n"),
-        ("a\u2028b\nc\x85d\fe", Replace(1, 2, "f"), "a\u2028b\nf"),
+        ("a\nb", LineEdit(2, 2, "c"), "a\nb\nc"),
+        ("a\nb", LineEdit(2, 2, "c\n"), "a\nb\nc"),
+        ("a\nb\n", LineEdit(2, 2, "c"), "a\nb\nc\n"),
+        ("a\nb", LineEdit(1, 2), "a"),
+        ("a\nb\n", LineEdit(1, 2), "a\n"),
+        ("a\nb", LineEdit(0, 1), "b"),
+        ("a", LineEdit(0, 1), ""),
+        ("a\n", LineEdit(0, 1), ""),
+        ("a\nb", LineEdit(1, 2, "c\n"), "a\nc"),
+        ("a\nb", LineEdit(1, 2, ""), "a"),
+        ("\nb", LineEdit(1, 2), "\n"),
+        ("a", LineEdit(1, 1, "\n"), "a\n\n"),
+        ("a", LineEdit(0, 1, "\n"), "\n"),
+        ("a", LineEdit(1, 1, ""), "a"),
+        ("", LineEdit(0, 0, "a"), "a"),
+        ("", LineEdit(0, 0, "a\n"), "a\n"),
+        ("", LineEdit(0, 0, "\n"), "\n"),
+        ("a\r\nb\r\n", LineEdit(0, 1, "c\r\n"), "c\r\nb\r\n"),
+        ("a\u2028b\nc\x85d\fe", LineEdit(1, 2, "f"), "a\u2028b\nf"),
     ],
 )
-def test_final_newline_follows_the_rules(text: str, operation: EditOperation, result: str) -> None:
+def test_final_newline_follows_the_rules(text: str, operation: LineEdit, result: str) -> None:
     assert edited(text, operation) == result
 
 
 def test_edit_plan_touches_changed_characters_only() -> None:
     text = "one two three\nfour\n"
-    assert plan_edit(text, [Replace(0, 1, "one 2 three")]) == [TextSplice(4, 3, "2")]
-    assert plan_edit(text, [Replace(0, 2, text)]) == []
-    assert plan_edit(text, [Insert(0, "one two three"), Delete(0, 1)]) == []
+    assert plan_edit(text, [LineEdit(0, 1, "one 2 three")]) == [TextSplice(4, 3, "2")]
+    assert plan_edit(text, [LineEdit(0, 2, text)]) == []
+    assert plan_edit(text, [LineEdit(0, 0, "one two three"), LineEdit(0, 1)]) == []
 
 
 def test_expected_text_is_compared_as_lines() -> None:
-    assert edited("a\nb", Replace(0, 1, "c", expected_text="a")) == "c\nb"
-    assert edited("a\nb", Replace(0, 1, "c", expected_text="a\n")) == "c\nb"
-    assert edited("a\nb", Delete(0, 2, expected_text="a\nb\n")) == ""
-    assert edited("a", Replace(1, 1, "b", expected_text="")) == "a\nb"
+    assert edited("a\nb", LineEdit(0, 1, "c", expected_text="a")) == "c\nb"
+    assert edited("a\nb", LineEdit(0, 1, "c", expected_text="a\n")) == "c\nb"
+    assert edited("a\nb", LineEdit(0, 2, expected_text="a\nb\n")) == ""
+    assert edited("a", LineEdit(1, 1, "b", expected_text="")) == "a\nb"
 
 
 @pytest.mark.parametrize(
     ("operations", "code", "culprit"),
     [
-        ([Insert(0, "x"), Insert(4, "x")], ErrorCode.LINE_OUT_OF_RANGE, 1),
-        ([Delete(2, 4)], ErrorCode.LINE_OUT_OF_RANGE, 0),
-        ([Replace(-1, 2, "x")], ErrorCode.LINE_OUT_OF_RANGE, 0),
-        ([Delete(1, 1)], ErrorCode.INVALID_PARAMS, 0),
-        ([Insert(0, "x"), Replace(2, 1, "x")], ErrorCode.INVALID_PARAMS, 1),
-        ([Delete(0, 1), Replace(1, 2, "x", "a")], ErrorCode.CONTENT_MISMATCH, 1),
-        ([Delete(0, 1, "a\n\n")], ErrorCode.CONTENT_MISMATCH, 0),
-        ([Delete(0, 2), Replace(1, 3, "x")], ErrorCode.OVERLAPPING_OPERATIONS, 1),
-        ([Insert(1, "x"), Delete(0, 2)], ErrorCode.OVERLAPPING_OPERATIONS, 1),
-        ([Delete(1, 2), Delete(1, 2)], ErrorCode.OVERLAPPING_OPERATIONS, 1),
+        ([LineEdit(0, 0, "x"), LineEdit(4, 4, "x")], ErrorCode.LINE_OUT_OF_RANGE, 1),
+        ([LineEdit(2, 4)], ErrorCode.LINE_OUT_OF_RANGE, 0),
+        ([LineEdit(-1, 2, "x")], ErrorCode.LINE_OUT_OF_RANGE, 0),
+        ([LineEdit(1, 1)], ErrorCode.INVALID_PARAMS, 0),
+        ([LineEdit(0, 0, "x"), LineEdit(2, 1, "x")], ErrorCode.INVALID_PARAMS, 1),
+        ([LineEdit(0, 1), LineEdit(1, 2, "x", "a")], ErrorCode.CONTENT_MISMATCH, 1),
+        ([LineEdit(0, 1, None, "a\n\n")], ErrorCode.CONTENT_MISMATCH, 0),
+        ([LineEdit(0, 2), LineEdit(1, 3, "x")], ErrorCode.OVERLAPPING_OPERATIONS, 1),
+        ([LineEdit(1, 1, "x"), LineEdit(0, 2)], ErrorCode.OVERLAPPING_OPERATIONS, 1),
+        ([LineEdit(1, 2), LineEdit(1, 2)], ErrorCode.OVERLAPPING_OPERATIONS, 1),
     ],
 )
 def test_bad_operation_fails_the_batch_and_is_named(
-    operations: list[EditOperation], code: ErrorCode, culprit: int
+    operations: list[LineEdit], code: ErrorCode, culprit: int
 ) -> None:
     with raises(code) as caught:
         plan_edit("a\nb\nc", operations)
@@ -174,7 +167,7 @@ def test_bad_operation_fails_the_batch_and_is_named(
 
 def test_mismatch_says_what_was_found() -> None:
     with pytest.raises(AntiphonError) as caught:
-        plan_edit("a\nb\nc", [Delete(1, 3, "b")])
+        plan_edit("a\nb\nc", [LineEdit(1, 3, None, "b")])
     details = caught.value.details
     assert (details["expected"], details["actual"]) == ("b", "b\nc")
     assert (details["start_line"], details["end_line"], details["line_count"]) == (1, 3, 3)
@@ -188,9 +181,9 @@ def test_expected_text_that_a_mismatch_has_answered_is_accepted(
     start = data.draw(st.integers(0, count))
     end = data.draw(st.integers(start, count))
     with pytest.raises(AntiphonError) as caught:
-        plan_edit(text, [Replace(start, end, "new", "surely not there")])
+        plan_edit(text, [LineEdit(start, end, "new", "surely not there")])
     actual = caught.value.details["actual"]
-    assert plan_edit(text, [Replace(start, end, "new", actual)]) is not None
+    assert plan_edit(text, [LineEdit(start, end, "new", actual)]) is not None
 
 
 @given(TEXT, st.data())
@@ -200,7 +193,7 @@ def test_ranges_overlap_exactly_when_they_share_a_line(text: str, data: st.DataO
     one, other = (sorted((data.draw(line), data.draw(line))) for _ in range(2))
     shared = max(one[0], other[0]) < min(one[1], other[1])
     pierced = any(a[0] == a[1] and b[0] < a[0] < b[1] for a, b in ((one, other), (other, one)))
-    operations = [Replace(one[0], one[1], "x"), Replace(other[0], other[1], "y")]
+    operations = [LineEdit(one[0], one[1], "x"), LineEdit(other[0], other[1], "y")]
     if shared or pierced:
         with raises(ErrorCode.OVERLAPPING_OPERATIONS):
             plan_edit(text, operations)

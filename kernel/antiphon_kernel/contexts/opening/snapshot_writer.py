@@ -10,7 +10,6 @@ from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.opening.page import store_page
 from antiphon_kernel.contexts.opening.segments import cut_state
-from antiphon_kernel.document.state_parts import state_parts
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import Journal, Snapshot, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
@@ -77,7 +76,7 @@ class SnapshotWriter:
         """Write a snapshot; return whether it is on disk."""
         context, document = self._context, self._context.document
         begun, parts = context.seq, list[bytes]()
-        for part in state_parts(document, None, _PART_BYTES):
+        for part in document.parts_since(None, _PART_BYTES):
             parts.append(part)
             await asyncio.sleep(0)
         item_index = await context.structure.encode() if with_index else None
@@ -101,11 +100,8 @@ class SnapshotWriter:
     async def write_last(self, recent_blocks: int = 0) -> bool:
         """Write the page, and a snapshot if opening without it would take noticeably longer.
 
-        The last blocks are written too, if there are many more. Of a partial context
-        there is no snapshot.
-
-        Args:
-            recent_blocks: how many last blocks there must be, if more than ordinarily.
+        The last blocks are written too, if there are many more: at least `recent_blocks`, if that
+        is more than ordinarily. Of a partial context there is no snapshot.
 
         Returns whether all that was due is on disk; else the reason is logged.
         """

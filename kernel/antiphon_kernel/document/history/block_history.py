@@ -51,30 +51,10 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.text.lines import line_count, out_of_range, split_lines
 from antiphon_kernel.types.frozen_json import canonical_json
-from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.types.records import Run, Stamp, TextSplice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, utf16_length
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """One change: who made it, when, and which version of the block it made."""
-
-    principal: str
-    version: int
-    time: int
-    """Milliseconds since the epoch."""
-    block: str | None = None
-    """The block that has this version, if it is the original of a copy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """So many code points in a row that one change wrote."""
-
-    length: int
-    stamp: Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,11 +525,7 @@ class VersionMap:
     def __init__(self, history: BlockHistory, section: str | None, version: int) -> None:
         self._parts = history.as_of(history.sequence(section), version)
         """The characters of the earlier version, as what they are now."""
-        self._starts: list[int] = []
-        length = 0
-        for part in self._parts:
-            self._starts.append(length)
-            length += part.size
+        self._starts = list(accumulate((part.size for part in self._parts), initial=0))[:-1]
         self._offsets: dict[int, int] = {}
         offset = 0
         for segment in history.sequence(section) or ():
@@ -563,36 +539,22 @@ class VersionMap:
         lengths = (len(line) + 1 for line in split_lines(self.before))
         self._line_starts = list(accumulate(lengths, initial=0))[:-1]
 
-    @property
-    def line_count(self) -> int:
-        """Lines of the earlier version."""
-        return len(self._line_starts)
-
-    def line(self, number: int) -> int:
-        """Return the current number of the earlier line `number`, for an insertion above it.
-
-        The number of lines stands for the end, then as now.
-
-        Raises:
-            StaleError: if the line is not there any more.
-            AntiphonError: line_out_of_range.
-        """
-        if number == self.line_count:
-            return line_count(self.now)
-        return self.lines(number, number + 1)[0]
-
     def lines(self, start: int, end: int) -> tuple[int, int]:
         """Return the current range of the lines from `start` to `end` (exclusive).
+
+        Of an empty one the line is found above which something is put; the number of lines stands
+        for the end, then as now.
 
         Raises:
             StaleError: if one of them has changed, or something stands between them.
             AntiphonError: line_out_of_range.
         """
+        count = len(self._line_starts)
         for number in (start, end):
-            if not 0 <= number <= self.line_count:
-                raise out_of_range(number, self.line_count)
+            if not 0 <= number <= count:
+                raise out_of_range(number, count)
         if start >= end:
-            at = self.line(start)
+            at = self.lines(start, start + 1)[0] if start < count else line_count(self.now)
             return at, at
         found = [self._line(number) for number in range(start, end)]
         if None not in found:
@@ -602,7 +564,7 @@ class VersionMap:
                 return first, first + end - start
         # What stands between the nearest lines that survived on both sides.
         above = next((s for s in map(self._line, range(start - 1, -1, -1)) if s), None)
-        below = next((s for s in map(self._line, range(end, self.line_count)) if s), None)
+        below = next((s for s in map(self._line, range(end, count)) if s), None)
         begin = min(above[1] + 1, len(self.now)) if above else 0
         last = below[0] if below else len(self.now)
         raise StaleError(begin, max(begin, last))
