@@ -19,7 +19,6 @@ from antiphon.settings import SETTINGS_FILE, Settings
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import DraftSync
 from antiphon.widgets.outline import Outline
-from antiphon.widgets.sidebar import Sidebar
 from antiphon.widgets.status import DraftPreview, HintBar, HintLog, LiveStrip
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
@@ -108,20 +107,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         if reason is not None:
             self.hint(reason)
 
-    # Sidebar and outline
-
-    @on(Sidebar.ContextChosen)
-    def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
-        self.parts.sidebar.open_context(message.context)
-
-    @on(Sidebar.FolderChosen)
-    def _folder_chosen(self, message: Sidebar.FolderChosen) -> None:
-        self.parts.sidebar.fold(message.folder, opens=message.opens)
-
-    @on(Sidebar.PersonClicked)
-    def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
-        self.parts.sidebar.leave()
-        self.parts.following.follow(message.principal)
+    # Outline
 
     def action_outline(self) -> None:
         self.wants_outline = not self.wants_outline

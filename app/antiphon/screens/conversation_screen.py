@@ -26,7 +26,7 @@ from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.first_page import FirstPageContent
-from antiphon.widgets.sidebar import ContextName, Sidebar
+from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.quoting import join_names
@@ -274,10 +274,7 @@ class ConversationScreen(ConversationHost):
 
     @on(DocumentView.EditRefused)
     @on(CellEditor.WriteRefused)
-    @on(Sidebar.EndReached)
-    def _refused(
-        self, message: DocumentView.EditRefused | CellEditor.WriteRefused | Sidebar.EndReached
-    ) -> None:
+    def _refused(self, message: DocumentView.EditRefused | CellEditor.WriteRefused) -> None:
         self.hint(message.reason)
 
     @on(Composer.Changed)

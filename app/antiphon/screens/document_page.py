@@ -43,12 +43,10 @@ class DocumentPage(DocumentView, ActionOwner):
         self.leave()
 
     def action_edit_next(self) -> None:
-        if self.editor is not None:
-            self.editor.action_neighbour(1)
+        self.edit_neighbour(1)
 
     def action_edit_previous(self) -> None:
-        if self.editor is not None:
-            self.editor.action_neighbour(-1)
+        self.edit_neighbour(-1)
 
     def action_reading(self) -> None:
         block, model, session = self.cells.focused_cell, None, self.parts.scope.session

@@ -50,8 +50,6 @@ class CellEditor(PlainTextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+up", "neighbour(-1)", "Edit the cell above", show=False),
-        Binding("ctrl+down", "neighbour(1)", "Edit the cell below", show=False),
         Binding("ctrl+home", "text_start", "To the start of the text", show=False),
     ]
 
@@ -63,12 +61,6 @@ class CellEditor(PlainTextArea):
 
     class Left(EditorMessage):
         """Esc without a selection: the person is done here."""
-
-    @dataclass
-    class NeighbourRequested(EditorMessage):
-        """Ctrl+Up (-1) or Ctrl+Down (1)."""
-
-        direction: int
 
     @dataclass
     class WriteRefused(EditorMessage):
@@ -284,6 +276,3 @@ class CellEditor(PlainTextArea):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave undo to the document's, by author: the text area's would take back others' text."""
         return action not in ("undo", "redo") and super().check_action(action, parameters)
-
-    def action_neighbour(self, direction: int) -> None:
-        self.post_message(self.NeighbourRequested(self, direction))
