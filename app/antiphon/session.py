@@ -411,7 +411,7 @@ class ReplaySession(Session):
 
     async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Refuse it."""
-        raise AntiphonError(ErrorCode.NO_KERNEL, REPLAY.words)
+        raise no_kernel(REPLAY.words)
 
     async def close(self) -> None:
         if self._running is not None:
