@@ -80,7 +80,7 @@ async def test_file_is_opened_edited_saved_and_left(project: Path, here: World) 
         (project / "src" / "a.py").write_text(changed)
         await there.sees("  7~     return 22")
         await until(lambda: there.screen.controllers.file.still >= 10, "a while")
-        assert "Changed on" not in str(there.screen.hint_shown), "it may be a formatter"
+        assert "Changed on" not in str(there.screen.frame.notice.hint), "it may be a formatter"
         (project / "src" / "a.py").write_text(changed.replace("return 1", "return 11"))
         await there.hint("Changed on disk by another program: 1 line.")
         await here.call("file.rename", path="src/a.py", to="src/b.py")

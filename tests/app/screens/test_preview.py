@@ -110,7 +110,7 @@ async def test_long_context_is_shown_before_its_document_is_here_with_keys_that_
     preview = preview_of(waiting)
     assert preview is not None
     preview.edit(preview.cells.source.ids()[-1])
-    await until(lambda: waiting.screen.hint_shown == NOT_YET, "a hint")
+    await until(lambda: waiting.screen.frame.notice.hint == NOT_YET, "a hint")
     await waiting.type("first")
     assert waiting.message == "first"
     before = page(waiting)

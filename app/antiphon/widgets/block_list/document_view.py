@@ -23,8 +23,7 @@ class DocumentView(Widget):
     """Widget that the app mounts: `cells`, and `editor` while a cell is edited.
 
     The editor's messages bubble out of here: `CellEditor.Left` (the editor is closed already and
-    the list has the focus), `NeighbourRequested` (done already), `UndoRequested`, `RedoRequested`,
-    `CursorMoved`, `Edited`.
+    the list has the focus), `CursorMoved`, `Edited`.
     """
 
     DEFAULT_CSS = """
@@ -207,16 +206,18 @@ class DocumentView(Widget):
         if event.widget is self.cells:
             self.leave()
 
-    @on(CellEditor.NeighbourRequested)
-    def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
-        block = self.cells.order.neighbour(event.editor.block, event.direction)
+    def edit_neighbour(self, direction: int) -> None:
+        """Edit the cell below (1) or above (-1) the one that is edited."""
+        block = None if self.editor is None else self.editor.block
+        if block is not None:
+            block = self.cells.order.neighbour(block, direction)
         while block is not None and self.source.edit_denied_reason(block) is not None:
-            block = self.cells.order.neighbour(block, event.direction)
+            block = self.cells.order.neighbour(block, direction)
         if block is not None:
             self.cells.reveal(block)
             self.edit(block)
         else:
-            where = "below" if event.direction > 0 else "above"
+            where = "below" if direction > 0 else "above"
             self.post_message(self.EditRefused(f"There is no cell to edit {where}."))
 
     @on(events.MouseScrollDown)
