@@ -395,37 +395,24 @@ class _Haystack:
         return begins_line and (old.endswith("\n") or offset + len(old) == len(self.text))
 
 
-@dataclass(frozen=True, slots=True)
 class _HunkMatcher:
     """The lines that a hunk needs at its place, and their number."""
 
-    number: int
-    hunk: Hunk
-    start: int
-    """The line where it says that it is, or the first one."""
-    old: str
-    at_start: bool
-    at_end: bool
-    unfinished: bool
-    """Whether one of its lines has no newline, so that it can be nowhere but at the end."""
-
-    @classmethod
-    def of(cls, number: int, hunk: Hunk) -> _HunkMatcher:
+    def __init__(self, number: int, hunk: Hunk) -> None:
         def is_kept(line: HunkLine) -> bool:
             return line.mark == " "
 
         before = len(list(takewhile(is_kept, hunk.lines)))
         after = len(list(takewhile(is_kept, reversed(hunk.lines))))
-        unfinished = not all(line.text.endswith("\n") for line in hunk.lines)
-        return cls(
-            number,
-            hunk,
-            max(hunk.start, 0),
-            "".join(hunk.old),
-            at_start=hunk.start <= 0 and (before < after or before == 0),
-            at_end=unfinished or after == 0 < before,
-            unfinished=unfinished,
-        )
+        self.number = number
+        self.hunk = hunk
+        self.start = max(hunk.start, 0)
+        """The line where it says that it is, or the first one."""
+        self.old = "".join(hunk.old)
+        self.unfinished = not all(line.text.endswith("\n") for line in hunk.lines)
+        """Whether one of its lines has no newline, so that it can be nowhere but at the end."""
+        self.at_start = hunk.start <= 0 and (before < after or before == 0)
+        self.at_end = self.unfinished or after == 0 < before
 
     def allows(self, target: _Haystack, offset: int) -> bool:
         """Return whether a matching place is at the start or end of the text if it must be."""
@@ -441,7 +428,7 @@ class _HunkMatcher:
 
 def _place(target: _Haystack, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
     """Yield each hunk with the offset where it belongs; raises AntiphonError patch_failed."""
-    wanted = [_HunkMatcher.of(number, hunk) for number, hunk in enumerate(hunks)]
+    wanted = [_HunkMatcher(number, hunk) for number, hunk in enumerate(hunks)]
     places: list[int | None] | list[int | HunkFailure] = [_stated_place(target, o) for o in wanted]
     if None in places:
         places = [_only_place(target, one) for one in wanted]

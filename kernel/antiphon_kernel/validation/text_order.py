@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from typing import Any, Final, cast
@@ -34,15 +35,12 @@ _NOBODY: Final[_Named] = {}
 """One for all texts that one client has written, never changed: each would take 64 bytes."""
 
 
+@dataclass(eq=False, slots=True)
 class _Text(ItemList):
     """The items of one text in document order, with the items of others that each client named."""
 
-    __slots__ = ("named",)
-
-    def __init__(self, container: ItemId) -> None:
-        super().__init__(ItemKind.TEXT, container)
-        self.named: _Named = _NOBODY
-        """Client to other client to (own clock, clock of the other) in rising order."""
+    named: _Named = field(default_factory=lambda: _NOBODY)
+    """Client to other client to (own clock, clock of the other) in rising order."""
 
     def record(self, client: int, clock: int, neighbours: Iterable[ItemId | None]) -> None:
         """Record that a client has read its item's neighbours."""
@@ -154,7 +152,7 @@ class TextOrder:
         """
         found: list[Segment] = []
         for client, clock, *segments in rows:
-            text = _Text(ItemId(clients[client], clock))
+            text = _Text(ItemKind.TEXT, ItemId(clients[client], clock))
             own = [_read_segment(text, one, clients) for one in segments]
             if len(own) == 1 and self._add_unshared(own[0]):
                 yield
@@ -186,7 +184,7 @@ class TextOrder:
                 self._withdraw(item.client)
                 neighbour = self._neighbour(item)
             if text.head is None and start == item.clock and neighbour is None:
-                only = Segment(text, ItemId(item.client, start), item.length, "", None, None, 0)
+                only = Segment(text, item.client, start, item.length)
                 if self._add_unshared(only):
                     del self._texts[text.container]
                     return
@@ -207,9 +205,9 @@ class TextOrder:
         unshared = self._unshared[client]
         start, end = unshared.starts[at], unshared.ends[at]
         unshared.ends[at] = start
-        text = _Text(ItemId(client, unshared.made[at]))
+        text = _Text(ItemKind.TEXT, ItemId(client, unshared.made[at]))
         self._texts[text.container] = text
-        only = Segment(text, ItemId(client, start), end - start, "", None, None, 0)
+        only = Segment(text, client, start, end - start)
         self._items.add(only, None)
         return only
 
@@ -276,7 +274,7 @@ class TextOrder:
         if item.kind is not ContentKind.TYPE or item.content is not SharedType.TEXT:
             return None
         made = ItemId(item.client, item.clock)
-        text = self._texts[made] = _Text(made)
+        text = self._texts[made] = _Text(ItemKind.TEXT, made)
         return text
 
     def _neighbour(self, item: Struct) -> Segment | None:
@@ -347,7 +345,7 @@ class TextOrder:
                     before.length += length
                     return
         text.record(item.client, start, (origin, right))
-        new = Segment(text, ItemId(item.client, start), length, "", origin, right, 0)
+        new = Segment(text, item.client, start, length, "", origin, right)
         integrate(self._items, new, before)
 
     def _withdraw(self, client: int) -> None:
@@ -367,7 +365,7 @@ def _read_segment(text: _Text, stored: list[Any], clients: Mapping[int, int]) ->
     client, clock, length, origin, right = stored
     left = ItemId(clients[origin[0]], origin[1]) if origin else None
     after = ItemId(clients[right[0]], right[1]) if right else None
-    return Segment(text, ItemId(clients[client], clock), length, "", left, after, 0)
+    return Segment(text, clients[client], clock, length, "", left, after)
 
 
 def _is_cut(left: Segment) -> bool:

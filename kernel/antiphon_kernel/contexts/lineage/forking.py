@@ -16,7 +16,7 @@ from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
 from antiphon_kernel.document.block_copy import BlockCopier
-from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.layout import copied_ids, moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
@@ -90,9 +90,11 @@ def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader])
     Args:
         headers: those of its blocks.
     """
-    loader = DocumentLoader(client_id)
-    loader.apply(state)
-    return loader.finish(headers)
+    document = Document(client_id)
+    document.apply_part(merge(state))
+    for _ in document.finish_parts(headers=headers):
+        pass
+    return document
 
 
 async def read_version(journal: Journal, row: ContextRow, at: int, client_id: int) -> Document:
@@ -103,13 +105,16 @@ async def read_version(journal: Journal, row: ContextRow, at: int, client_id: in
         AntiphonError: storage_failed.
     """
     ops = await journal.ops(row, upto=at)
-    loader = DocumentLoader(client_id)
+    document = Document(client_id)
     try:
         for begin in range(0, len(ops), FAN_IN):
-            loader.apply([op.update for op in ops[begin : begin + FAN_IN]])
+            document.apply_part(merge([op.update for op in ops[begin : begin + FAN_IN]]))
             await asyncio.sleep(0)
-        return loader.finish()
+        for _ in document.finish_parts():
+            await asyncio.sleep(0)
+        return document
     except ValueError as error:
+        document.close()
         what = f"its changes up to seq {at} cannot be applied ({error})"
         raise CorruptContextError(row, what) from error
 
