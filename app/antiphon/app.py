@@ -30,6 +30,7 @@ from antiphon.palette import PaletteCommands, shown_theme
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
+from antiphon.screens.action_scope import ActionScope, ConversationHost
 from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
@@ -175,22 +176,16 @@ class AntiphonApp(App[None]):
             clock=clock,
             is_file=page.file is not None,
         )
-        control = partial(
-            ConversationControllers,
-            frame=frame,
-            cells=frame.area.cells,
-            keymap=keymap,
-            session=page.session,
-            context=page.name,
-            open_context=self.context.open,
-            files=self.context.files,
-            file=page.file,
-            keys=self._keys,
-            memory=self._memory,
-            hints=self._hints,
-            history=MessageHistory(state_folder(), kernel_name(self._options)),
-            clock=clock,
-        )
+
+        def control(host: ConversationHost) -> ConversationControllers:
+            files = self.context.files
+            scope = ActionScope(
+                *(host, page.session, frame, frame.area.cells, files, page.file),
+                *(keymap, self._memory, clock),
+            )
+            history = MessageHistory(state_folder(), kernel_name(self._options))
+            return ConversationControllers(scope, page.name, self._keys, self._hints, history)
+
         return ConversationScreen(frame, control)
 
     def get_line_filters(self) -> Sequence[LineFilter]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,7 @@ async def copy_text(text: str, osc_52: Callable[[str], None]) -> str:
     shown = sanitize(text)
     count = shown.count("\n") + (not shown.endswith("\n"))
     what = f"{count} line{'s' if count != 1 else ''}"
-    if "TMUX" in os.environ and await _to_tmux(shown):
+    if "TMUX" in os.environ and await asyncio.to_thread(_to_tmux, shown):
         return f"Copied {what} to the tmux buffer."
     if len(shown.encode()) <= OSC_52_LIMIT:
         osc_52(shown)
@@ -33,22 +34,14 @@ async def copy_text(text: str, osc_52: Callable[[str], None]) -> str:
     return await asyncio.to_thread(_to_file, shown, state_folder(), what)
 
 
-async def _to_tmux(text: str) -> bool:
+def _to_tmux(text: str) -> bool:
     """`-w` lets tmux hand it on to the terminal's clipboard where it may."""
+    command = ("tmux", "load-buffer", "-w", "-")
     try:
-        process = await asyncio.create_subprocess_exec(
-            "tmux",
-            "load-buffer",
-            "-w",
-            "-",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     except OSError:
         return False
-    await process.communicate(text.encode())
-    return process.returncode == 0
+    return done.returncode == 0
 
 
 def _to_file(text: str, folder: Path, what: str) -> str:

@@ -45,8 +45,8 @@ _NOT_LAST: Final = "./-+@~"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFile:
-    """A file that is on the screen, as the kernel told of it last."""
+class KernelFile:
+    """A file that is open, as the kernel told of it last."""
 
     path: str
     context: str
@@ -54,18 +54,20 @@ class ShownFile:
     encoding: str
     is_dirty: bool
     state: str
+    git: str = ""
+    """The letters of `git status --short`; only `file.status` tells them."""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> ShownFile:
+    def of(cls, told: Mapping[str, Any]) -> KernelFile:
         """Return the file that the result of a tool is about."""
-        return cls(
-            told["path"],
-            told["context_id"],
-            told["block_id"],
-            told["encoding"],
-            told["dirty"],
-            told["state"],
-        )
+        path, context, block = told["path"], told["context_id"], told["block_id"]
+        encoding, is_dirty, state = told["encoding"], told["dirty"], told["state"]
+        return cls(path, context, block, encoding, is_dirty, state, told.get("mark", ""))
+
+    @property
+    def mark(self) -> str:
+        """How it differs from the disk, `!` for a conflict, and from the last commit."""
+        return ("!" if self.state else "●" if self.is_dirty else "") + self.git.strip()[:1]
 
     @property
     def notes(self) -> Sequence[str]:
@@ -98,12 +100,17 @@ def mentions(text: str) -> Iterator[FileMention]:
             yield FileMention(found.start(), found.end(), path, line)
 
 
-class FilePages(Protocol):
+class ContextPages(Protocol):
     """The conversation and the file that are shown."""
 
     @property
     def file_page(self) -> object | None:
         """The page of a file; None if none is open."""
+
+    def open(
+        self, context: str, block: str | None = None, query: str = "", version: int | None = None
+    ) -> None:
+        """Show a context, and there a cell, a text in it, or a version of it."""
 
     def open_file(self, path: str, line: int | None = None) -> None:
         """Show a file, and there a line, counted from 0."""
@@ -117,9 +124,8 @@ class FilePages(Protocol):
 class ProjectFiles:
     """The files of the kernel's project, and the way to one and back."""
 
-    def __init__(self, pages: FilePages, project: Path) -> None:
+    def __init__(self, pages: ContextPages, project: Path) -> None:
         self.open = pages.open_file
-        self.go_back = pages.go_back
         self.pages = pages
         self._project = project.as_posix()
         self.tree = ProjectTree()

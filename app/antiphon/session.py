@@ -59,6 +59,9 @@ MADE_ANEW: Final = "This document was restored, or made anew: <key:palette>, Joi
 """The message to a person whose document has another epoch."""
 
 
+_EDITS: Final = "edits"
+
+
 class ConnectionStatus(StrEnum):
     """Status of the app's connection to the kernel, in the words of the header line."""
 
@@ -168,8 +171,8 @@ class Session:
         self._was_live = False
         self._answer_timer: asyncio.TimerHandle | None = None
         """Runs while edits wait to be acknowledged."""
-        self._edits_are_late = False
-        self._late_calls = 0
+        self._late = set[object]()
+        """Calls, and edits, that have been unanswered for SILENT_SECONDS."""
         self.project = options.project or project_of(options.data, project_of_data(options.data))
         """Folder of the files that a message may name."""
         self.changed = Signal[()]()
@@ -214,8 +217,7 @@ class Session:
             reason,
             self.replica.outbox.unsaved,
             str(role) if role else None,
-            state is ReplicaState.LIVE
-            and (self.replica.is_silent or self._edits_are_late or self._late_calls > 0),
+            state is ReplicaState.LIVE and (self.replica.is_silent or bool(self._late)),
             self.replica.rejected_edits or self._left_behind,
         )
 
@@ -326,27 +328,24 @@ class Session:
                 return await calls.call(tool, params)
             finally:
                 await calls.close()
-        is_late = False
-
-        def late() -> None:
-            nonlocal is_late
-            is_late = True
-            self._late_calls += 1
-            self.changed.notify()
-
-        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, late)
+        call = object()
+        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._note_late, call)
         try:
             return await self._calls.call(tool, params)
         finally:
             timer.cancel()
-            if is_late:
-                self._late_calls -= 1
+            if call in self._late:
+                self._late.discard(call)
                 self.changed.notify()
+
+    def _note_late(self, what: object) -> None:
+        self._late.add(what)
+        self.changed.notify()
 
     def _state_changed(self) -> None:
         state = self.replica.state
         # Called when the first edit is made, and with each acknowledgement.
-        self._edits_are_late = False
+        self._late.discard(_EDITS)
         self._await_acknowledgement(
             is_due=state is ReplicaState.LIVE and self.replica.outbox.unsaved > 0
         )
@@ -366,12 +365,7 @@ class Session:
             self._answer_timer = None
         if is_due:
             loop = asyncio.get_running_loop()
-            self._answer_timer = loop.call_later(SILENT_SECONDS, self._acknowledgement_late)
-
-    def _acknowledgement_late(self) -> None:
-        self._edits_are_late = True
-        self._await_acknowledgement(is_due=True)
-        self.changed.notify()
+            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late, _EDITS)
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
         await asyncio.sleep(RESTART_AFTER)

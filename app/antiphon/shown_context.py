@@ -16,7 +16,7 @@ from textual.worker import WorkerError, WorkType, get_current_worker
 from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
-from antiphon.project_files import ProjectFiles, ShownFile
+from antiphon.project_files import KernelFile, ProjectFiles
 from antiphon.screens.conversation_screen import (
     ConversationScreen,
     ScreenState,
@@ -63,7 +63,7 @@ class ShownContext:
         keys: InputQueue,
         new_draft: Callable[..., DraftSync],
         new_screen: Callable[[ShownContext], ConversationScreen],
-        file: ShownFile | None = None,
+        file: KernelFile | None = None,
         files: ProjectFiles | None = None,
     ) -> None:
         """`file` and `files` are those of a page for files."""
@@ -201,7 +201,7 @@ class ShownContext:
         self, path: str, line: int | None, release_keys: Callable[[], None]
     ) -> None:
         try:
-            file = ShownFile.of(await self.session.call("file.open", {"path": path}))
+            file = KernelFile.of(await self.session.call("file.open", {"path": path}))
         except AntiphonError as error:
             self.front.screen.hint(error.message)
             release_keys()

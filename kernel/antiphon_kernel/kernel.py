@@ -26,7 +26,7 @@ from antiphon_kernel.access import (
 )
 from antiphon_kernel.cluster import Cluster, NewsKind
 from antiphon_kernel.contexts import BlockOwners, Context, PresenceRecorder, UseScope
-from antiphon_kernel.contexts.lineage import Drifts
+from antiphon_kernel.contexts.lineage.drifts import Drifts
 from antiphon_kernel.contexts.opening import (
     ContextRegistry,
     First,
@@ -41,12 +41,16 @@ from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
+from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal
 from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import (
+    ErrorCode,
+    block_not_found,
+    kernel_is_closing,
+)
 from antiphon_kernel.types.ids import (
     SYSTEM_NAME,
     BlockId,
@@ -56,7 +60,7 @@ from antiphon_kernel.types.ids import (
     SessionId,
     split_block,
 )
-from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
 from antiphon_kernel.types.signal import Signal
@@ -175,7 +179,7 @@ class Kernel:
             store: URL of a database in Postgres that has the journal and all of access, instead of
                 files in the folder.
         """
-        _make_folder(data)
+        await asyncio.to_thread(data.mkdir, 0o700, parents=True, exist_ok=True)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
         async with AsyncExitStack() as stack:
@@ -343,7 +347,7 @@ class Kernel:
         actor = replace(self._actor(principal, via, credential), lasts=lasts, within=within)
         self.sessions.open(actor)
         if self.access.on_session_opened(actor) or (credential is None and lasts):
-            self.journal.add_session(SessionRow.of(actor))
+            self.journal.add_session(actor)
         return actor
 
     def open_work_session(self, asker: Actor, needs: Permission) -> Actor:
@@ -459,10 +463,9 @@ class Kernel:
         author = await self.members.look_up(by, missing=ErrorCode.BLOCK_NOT_FOUND)
         block = str(BlockId(context.id, author.id, seq))
         if block not in context.document:
-            raise AntiphonError(
-                ErrorCode.BLOCK_NOT_FOUND,
+            raise block_not_found(
                 f"There is no block {quote(reference)}: block.list names those that there are.",
-                reference=truncate(reference),
+                reference,
             )
         return context, block
 
@@ -470,11 +473,7 @@ class Kernel:
         try:
             path = parse_path(text)
         except PathError as error:
-            raise AntiphonError(
-                ErrorCode.BLOCK_NOT_FOUND,
-                f"{str(error)[:1].upper()}{str(error)[1:]}.",
-                reference=truncate(text),
-            ) from error
+            raise block_not_found(f"{str(error)[:1].upper()}{str(error)[1:]}.", text) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
         for name in (
             (context.id,) if in_context is not None else (context.id, *self.open_contexts.ids())
@@ -487,11 +486,10 @@ class Kernel:
             block = layout_of(one).find(path)
             if block is not None:
                 return one, block
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
+        raise block_not_found(
             f"There is no block at the path {quote(text)}: context.layout shows those that there"
             " are; for another context than the default one put its label and a slash in front.",
-            reference=truncate(text),
+            text,
         )
 
     # Calls
@@ -527,10 +525,6 @@ class Kernel:
         return call
 
 
-def _make_folder(data: Path) -> None:
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """One tool call: who asks, and the kernel that answers."""
@@ -558,10 +552,7 @@ class Call:
     async def context(self, reference: str | None, *, is_partial: bool = False) -> Context:
         """The context that a request names, or the default one; see `Kernel.context`."""
         reference = reference or DEFAULT_CONTEXT
-        context = await self.kernel.context(reference, is_partial=is_partial)
-        self.check()
-        self._check_shown(context)
-        return context
+        return self._checked(await self.kernel.context(reference, is_partial=is_partial))
 
     def check_files(self, path: str) -> None:
         """Raises AntiphonError permission_denied if the caller names no files by their paths.
@@ -572,16 +563,18 @@ class Call:
         if not is_turn and not self.kernel.files.is_known(path):
             check_project_files(self.actor.principal, self.role)
 
-    def _check_shown(self, context: Context) -> None:
+    def _checked(self, context: Context) -> Context:
+        """Return a context that was waited for, if the caller may still see it."""
+        self.check()
         files = self.kernel.files
         files.check_shown(self.actor.principal, files.path_of(context.id))
+        return context
 
     async def file(self, path: str) -> OpenFile:
         """The file of the project that a request names, opened."""
         self.check_files(path)
         file = await self.kernel.files.open(path)
-        self.check()
-        self._check_shown(file.context)
+        self._checked(file.context)
         return file
 
     async def block(self, reference: str) -> tuple[Context, str]:
@@ -589,7 +582,5 @@ class Call:
         if reference.startswith(FILE_PREFIX):
             self.check_files(FilePlace.parse(reference).path)
         context, block = await self.kernel.find_block(reference)
-        self.check()
-        self._check_shown(context)
-        context.appends.flush(block)
+        self._checked(context).appends.flush(block)
         return context, block

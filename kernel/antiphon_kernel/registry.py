@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -97,10 +97,15 @@ class Tool:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
             return self.params.model_validate_json(_ENCODER.encode(params), strict=True)
         except ValidationError as error:
-            if error.errors(include_url=False)[0]["type"] == "json_invalid":
-                half = _half_surrogate_error(self.name, params)
-                if half is not None:
-                    raise half from error
+            field = next(map(truncate, _half_surrogates("", params)), None)
+            if field is not None:
+                raise invalid_params(
+                    f"{self.name} cannot take half a surrogate pair, which is in"
+                    f" {field or 'the names of its parameters'}: send whole characters.",
+                    tool=self.name,
+                    field=field or "parameters",
+                    expected="whole characters",
+                ) from error
             raise param_error(self.name, self.params, params, error) from error
         except (TypeError, ValueError) as error:
             raise invalid_params(f"The parameters of {self.name} are not JSON: {error}.") from error
@@ -136,33 +141,27 @@ def tools_of(*modules: ModuleType) -> tuple[Tool, ...]:
     )
 
 
-class Registry:
+class Registry(dict[str, Tool]):
     """Every tool of a kernel, by name."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools: dict[str, Tool] = {}
-        for one in tools:
-            if one.name in self._tools:
-                raise ValueError(f"two tools are called {one.name}")
-            self._tools[one.name] = one
+        named = [(one.name, one) for one in tools]
+        super().__init__(named)
+        assert len(self) == len(named), "two tools have the same name"
 
     @property
     def names(self) -> list[str]:
-        return sorted(self._tools)
+        return sorted(self)
 
-    def __getitem__(self, name: str) -> Tool:
+    def __missing__(self, name: str) -> Tool:
         """Raises AntiphonError unknown_tool."""
-        found = self._tools.get(name)
-        if found is None:
-            hint = did_you_mean(name, self._tools)
-            raise AntiphonError(
-                ErrorCode.UNKNOWN_TOOL,
-                f"There is no tool {quote(name)}.{hint} `kernel.tools` lists the {len(self.names)}"
-                " that there are.",
-                tool=truncate(name),
-                allowed=self.names,
-            )
-        return found
+        raise AntiphonError(
+            ErrorCode.UNKNOWN_TOOL,
+            f"There is no tool {quote(name)}.{did_you_mean(name, self)} `kernel.tools` lists the"
+            f" {len(self)} that there are.",
+            tool=truncate(name),
+            allowed=self.names,
+        )
 
 
 _LOOKED_AT: Final = 1_000
@@ -232,30 +231,15 @@ def param_error(
     )
 
 
-def _half_surrogate_error(tool: str, sent: Mapping[str, Any]) -> AntiphonError | None:
-    """Return the error of a tool for text with half a surrogate pair; None if there is none."""
-    waiting: list[tuple[str, object]] = [("", sent)]
-    while waiting:
-        field, value = waiting.pop()
-        inner: list[tuple[str, object]] = []
-        is_half = False
-        if isinstance(value, str):
-            is_half = not has_whole_characters(value)
-        elif isinstance(value, Mapping):
-            is_half = not all(has_whole_characters(str(name)) for name in value)
-            inner = [(str(name), one) for name, one in value.items()]
-        elif isinstance(value, list | tuple):
-            inner = [(str(index), one) for index, one in enumerate(value)]
-        if is_half:
-            return invalid_params(
-                f"{tool} cannot take half a surrogate pair, which is in"
-                f" {truncate(field) or 'the names of its parameters'}: send whole characters.",
-                tool=tool,
-                field=truncate(field) or "parameters",
-                expected="whole characters",
-            )
-        waiting += [(f"{field}.{name}" if field else name, one) for name, one in reversed(inner)]
-    return None
+def _half_surrogates(field: str, value: object) -> Iterator[str]:
+    """The fields in what was sent that have half a surrogate pair; what has such names as well."""
+    if (isinstance(value, str) and not has_whole_characters(value)) or (
+        isinstance(value, Mapping) and not all(map(has_whole_characters, map(str, value)))
+    ):
+        yield field
+    elif isinstance(value, Mapping | list | tuple):
+        for name, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _half_surrogates(f"{field}.{name}" if field else str(name), one)
 
 
 @dataclass(frozen=True, slots=True)

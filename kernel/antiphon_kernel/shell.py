@@ -15,8 +15,9 @@ import re
 import shutil
 import signal
 import subprocess
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -154,19 +155,23 @@ async def run_shell(
         raise ValueError("a command cannot hold a null character")
     reading, writing = os.pipe()
     held, gate = os.pipe()
+    source, pipe = asyncio.StreamReader(), None
     try:
+        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(source), os.fdopen(reading, "rb")
+        )
         process = await _start(command, folder, f"{_BEGIN} </dev/null", held, writing, writing)
         WATCHDOG.watch(process.pid)
         with suppress(BrokenPipeError):  # it has been killed already: its exit code says so
             os.write(gate, b"\n")
     except BaseException:
-        os.close(reading)
+        if pipe is not None:
+            pipe.close()
         raise
     finally:
         for file in (writing, held, gate):
             os.close(file)
-    output = _OutputPump(reading, on_output)
-    reader = asyncio.create_task(output.read_all())
+    reader = asyncio.create_task(_hand_on(source, on_output))
     try:
         exited = asyncio.create_task(process.wait())
         try:
@@ -180,16 +185,45 @@ async def run_shell(
             await _end_group(process, grace)
             WATCHDOG.forget(process.pid)
         # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
-        output.stop_when_empty()
+        if not pipe.is_closing():
+            pipe.close()
+            with suppress(BlockingIOError):
+                while data := os.read(reading, _READ_BYTES):
+                    source.feed_data(data)
         await reader
     finally:
+        pipe.close()
         reader.cancel()
-        try:
-            await asyncio.wait({reader})
-        finally:
-            os.close(reading)
+        await asyncio.wait({reader})
     code = process.returncode or 0
     return 128 - code if code < 0 else code
+
+
+async def run_program(
+    command: Sequence[str],
+    folder: Path,
+    seconds: float,
+    variables: Mapping[str, str] | None = None,
+) -> tuple[int | None, bytes]:
+    """Run a program that asks nothing; return its exit code, and what it prints.
+
+    Args:
+        variables: all of its environment, if it is not that of this process.
+
+    Raises:
+        TimeoutError: it took longer, and was killed.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, env=variables, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, output
 
 
 @asynccontextmanager
@@ -204,7 +238,7 @@ async def run_service(
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(command, folder, _BEGIN, *[subprocess.PIPE] * 3, variables=variables)
+    process = await _start(command, folder, _BEGIN, *[PIPE] * 3, variables=variables)
     assert process.stdin is not None and process.stdout is not None
     try:
         WATCHDOG.watch(process.pid)
@@ -343,46 +377,15 @@ def _alive(group: int) -> bool:
     return False
 
 
-class _OutputPump:
-    """Reads a pipe, decodes it and hands it on in batches."""
-
-    def __init__(self, source: int, on_output: Callable[[str], Awaitable[None]]) -> None:
-        self._source = source
-        self._on_output = on_output
-        self._stop_when_empty = False
-        self._readable = asyncio.Event()
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        os.set_blocking(source, False)
-
-    def stop_when_empty(self) -> None:
-        """Take what is in the pipe now as all there will be."""
-        self._stop_when_empty = True
-        self._readable.set()
-
-    async def read_all(self) -> None:
-        """Read until the end of the pipe."""
-        while True:
-            data = await self._next()
-            text = self._decoder.decode(data, final=not data)
-            if text:
-                await self._on_output(text)
-            if not data:
-                return
-            is_full = len(data) == _READ_BYTES
-            await asyncio.sleep(FULL_PIPE_SECONDS if is_full else BATCH_SECONDS)
-
-    async def _next(self) -> bytes:
-        """Return what is in the pipe, once something is; b"" at its end."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                return os.read(self._source, _READ_BYTES)
-            except BlockingIOError:
-                if self._stop_when_empty:
-                    return b""
-            self._readable.clear()
-            loop.add_reader(self._source, self._readable.set)
-            try:
-                await self._readable.wait()
-            finally:
-                loop.remove_reader(self._source)
+async def _hand_on(
+    source: asyncio.StreamReader, on_output: Callable[[str], Awaitable[None]]
+) -> None:
+    """Hand on what comes in batches, until the end."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    while data := await source.read(_READ_BYTES):
+        if text := decoder.decode(data):
+            await on_output(text)
+        is_full = len(data) == _READ_BYTES
+        await asyncio.sleep(FULL_PIPE_SECONDS if is_full else BATCH_SECONDS)
+    if text := decoder.decode(b"", final=True):
+        await on_output(text)

@@ -151,17 +151,14 @@ def events_of(context: Context, applied: Applied) -> Iterator[BlockEvent]:
         splices, parts = ([], []) if made else _patch(context, block, applied)
         fields = {one.block for change in applied.changes for one in change.headers}
         kind = BlockEventKind.EDITED if splices or parts else BlockEventKind.HEADER
-        yield BlockEvent(
-            context_id=context.id,
-            context_version=applied.seq,
-            block_id=block,
-            name=context.block_name(block),
-            version=version,
+        yield _event_now(
+            context,
+            block,
+            BlockEventKind.CREATED if made else kind,
+            has_header=made or block in fields,
             from_version=None if made else version - 1,
-            kind=BlockEventKind.CREATED if made else kind,
             splices=splices,
             parts=parts,
-            header=BlockInfo(**header_values(context, block)) if made or block in fields else None,
             content=read_value(context.document, block) if made else None,
             operation=applied.operation,
             attribution=attribution(principal.id, principal.kind, applied.operation),
@@ -195,8 +192,10 @@ def _splices(splices: tuple[TextSplice, ...], section: str | None) -> Iterator[S
         )
 
 
-def _event_now(context: Context, block: str, kind: BlockEventKind, **fields: Any) -> BlockEvent:
-    """Return an event that tells a block as it is now, header included."""
+def _event_now(
+    context: Context, block: str, kind: BlockEventKind, *, has_header: bool = True, **fields: Any
+) -> BlockEvent:
+    """Return an event that tells a block as it is now."""
     return BlockEvent(
         context_id=context.id,
         context_version=context.seq,
@@ -204,7 +203,7 @@ def _event_now(context: Context, block: str, kind: BlockEventKind, **fields: Any
         name=context.block_name(block),
         version=context.blocks.version(block),
         kind=kind,
-        header=BlockInfo(**header_values(context, block)),
+        header=BlockInfo(**header_values(context, block)) if has_header else None,
         **fields,
     )
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from antiphon.local_user import LocalUser
-from antiphon.project_files import FilePages, ProjectFiles, ShownFile, mentions
+from antiphon.project_files import ContextPages, KernelFile, ProjectFiles, mentions
 from antiphon.screens.file_view import line_marks
 from antiphon.session import KernelCalls
 from antiphon_kernel.text.patch import unified_diff
@@ -31,7 +31,7 @@ class FakeKernel:
 @pytest.fixture
 async def files() -> ProjectFiles:
     pages = SimpleNamespace(open_file=None, go_back=None)
-    files = ProjectFiles(cast(FilePages, pages), Path("/home/amy/it"))
+    files = ProjectFiles(cast(ContextPages, pages), Path("/home/amy/it"))
     await files.fetch(cast(KernelCalls, FakeKernel()))
     return files
 
@@ -102,7 +102,7 @@ def test_lines_that_differ_are_marked(before: str, after: str, marks: dict[int, 
 
 
 def test_notes_on_a_file_say_what_is_unusual() -> None:
-    file = ShownFile("a.py", "c", "b", "utf-8", is_dirty=False, state="")
+    file = KernelFile("a.py", "c", "b", "utf-8", is_dirty=False, state="")
     assert list(file.notes) == []
     told = {
         "path": "a.py",
@@ -112,5 +112,5 @@ def test_notes_on_a_file_say_what_is_unusual() -> None:
         "dirty": True,
         "state": "",
     }
-    assert list(ShownFile.of(told).notes) == ["● unsaved", "iso-8859-1"]
-    assert "conflict" in ShownFile.of(told | {"state": "conflict"}).notes
+    assert list(KernelFile.of(told).notes) == ["● unsaved", "iso-8859-1"]
+    assert "conflict" in KernelFile.of(told | {"state": "conflict"}).notes

@@ -123,6 +123,26 @@ def cell(versions: int) -> tuple[Timeline, Sequence[HistoryStep]]:
     return Timeline(tuple(texts), versions), steps
 
 
+class LongHistory(HistorySource):
+    """The history of one cell of so many words."""
+
+    def __init__(self, versions: int) -> None:
+        self.order = []
+        self._line, self._changes = cell(versions)
+
+    async def steps(self, block: str | None) -> Sequence[HistoryStep]:
+        return self._changes
+
+    async def timeline(self, block: str) -> Timeline:
+        return self._line
+
+    def author(self, principal: str) -> tuple[str, int]:
+        return principal, len(principal)
+
+    def title(self, block: str) -> tuple[str, int]:
+        return "¶1", 0
+
+
 async def step_times(versions: int, steps: int, size: tuple[int, int]) -> list[float]:
     """Milliseconds of processor time for each step, until it is on the terminal.
 
@@ -130,16 +150,7 @@ async def step_times(versions: int, steps: int, size: tuple[int, int]) -> list[f
     """
     gc.collect()
     gc.freeze()
-    line, changes = cell(versions)
-
-    async def told(_block: str | None) -> Sequence[HistoryStep]:
-        return changes
-
-    async def timeline(_block: str) -> Timeline:
-        return line
-
-    source = HistorySource(told, timeline, lambda who: (who, len(who)), lambda _: ("¶1", 0), [])
-    app, modal = App[None](), HistoryModal(source, "block")
+    app, modal = App[None](), HistoryModal(LongHistory(versions), "block")
     async with app.run_test(size=size) as pilot:
         await app.push_screen(modal)
         await pilot.pause()

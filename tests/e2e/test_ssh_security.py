@@ -499,15 +499,13 @@ async def served(tmp_path: Path, work: Work) -> AsyncIterator[ServedKernel]:
 
 @pytest.fixture
 async def port(tmp_path: Path, served: ServedKernel) -> AsyncIterator[int]:
-    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
     link = KernelLink(served.locate)
     await link.start()
-    context = SessionContext(link, GuestProcesses(log), tmp_path / "guests", ask=False)
+    context = SessionContext(link, GuestProcesses(), tmp_path / "guests", ask=False)
     listener = await listen(context, HostOptions(kind="ssh", bind="127.0.0.1", port=0))
     yield listener.port
     listener.close()
     await link.close()
-    os.close(log)
 
 
 def key(folder: Path, name: str) -> Path:

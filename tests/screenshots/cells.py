@@ -25,9 +25,9 @@ from antiphon.render.cell_theme import css_variables
 from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.screens.action_scope import PRIVATE
 from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.screens.drift_pages import MergeModal
 from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.layout import DocumentLayout
-from antiphon.screens.merge_page import MergeModal
 from antiphon.screens.outline_view import OutlineView
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.settings import Settings
@@ -395,7 +395,7 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     app.show_mode(Mode.WRITE, private=True, composing=True)
     yield "private"
 
-    await app.push_screen(HistoryModal(history(answer), answer))
+    await app.push_screen(HistoryModal(WrittenByTwo(answer), answer))
     await until(lambda: any("verses." in row.text for row in terminal_rows(app)), "the version")
     yield "history"
 
@@ -406,23 +406,27 @@ async def one_answer(app: CellsApp, pilot: Pilot[None]) -> AsyncIterator[str]:
     yield "change"
 
 
-def history(block: str) -> HistorySource:
-    """Return the history of a cell that two have written."""
-    words = (("The end ", AMY, 3, None), ("of both ", ARIA, 1, 2), ("verses.", ARIA, 2, None))
-    texts = tuple(TimelineText(*word) for word in words)
-    steps = [
-        HistoryStep(at, "2025-01-01T00:00:00.000Z", who, who, "edit", {block: at})
-        for at, who in ((1, ARIA), (2, ARIA), (3, AMY))
-    ]
+class WrittenByTwo(HistorySource):
+    """The history of a cell that two have written."""
 
-    async def changes(_: str | None) -> list[HistoryStep]:
-        return steps
+    def __init__(self, block: str) -> None:
+        self.order = []
+        changes = ((1, ARIA), (2, ARIA), (3, AMY))
+        began = "2025-01-01T00:00:00.000Z"
+        self._steps = [HistoryStep(at, began, who, who, "edit", {block: at}) for at, who in changes]
 
-    async def timeline(_: str) -> Timeline:
-        return Timeline(texts, 3)
+    async def steps(self, block: str | None) -> list[HistoryStep]:
+        return self._steps
 
-    names = {AMY: ("you", 0), ARIA: ("aria", 3)}
-    return HistorySource(changes, timeline, names.__getitem__, lambda _: ("¶2", 3), [])
+    async def timeline(self, block: str) -> Timeline:
+        words = (("The end ", AMY, 3, None), ("of both ", ARIA, 1, 2), ("verses.", ARIA, 2, None))
+        return Timeline(tuple(TimelineText(*word) for word in words), 3)
+
+    def author(self, principal: str) -> tuple[str, int]:
+        return {AMY: ("you", 0), ARIA: ("aria", 3)}[principal]
+
+    def title(self, block: str) -> tuple[str, int]:
+        return "¶2", 3
 
 
 async def settled(app: CellsApp, pilot: Pilot[None]) -> None:

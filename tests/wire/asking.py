@@ -18,10 +18,10 @@ from antiphon_kernel.providers import (
     RoundRequest,
     TextDelta,
     ThinkingDelta,
+    TokenUsage,
     ToolCallDelta,
     ToolDefinition,
     TurnEvent,
-    Usage,
 )
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId
@@ -88,7 +88,7 @@ def joined(events: Iterable[TurnEvent]) -> list[TurnEvent]:
     made: list[TurnEvent] = []
     for event in events:
         match (made[-1] if made else None, event):
-            case (_, Usage()):
+            case (_, TokenUsage()):
                 pass
             case (TextDelta(before), TextDelta(text)):
                 made[-1] = TextDelta(before + text)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.text.sanitize import escape_json
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.json_validation import parse_json as read_value
+from antiphon_kernel.types.quoting import truncate
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -20,19 +20,11 @@ def parse_json(text: str | bytes) -> Any:
     Raises:
         AntiphonError: invalid_json, saying where it breaks.
     """
-
-    def finite(number: str) -> float:
-        if not math.isfinite(value := float(number)):
-            raise ValueError(f"{quote(number)} is not a number in JSON")
-        return value
-
     try:
-        decoded = text if isinstance(text, str) else text.decode("utf-8")
-        return json.loads(decoded, parse_constant=finite, parse_float=finite)
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        return read_value(text if isinstance(text, str) else text.decode("utf-8"))
+    except ValueError as error:
         raise AntiphonError(
-            ErrorCode.INVALID_JSON, f"This is not JSON: {reason}. Correct it and send it again."
+            ErrorCode.INVALID_JSON, f"This is not JSON: {error}. Correct it and send it again."
         ) from error
 
 
@@ -44,10 +36,9 @@ def parse_params(text: str | bytes) -> dict[str, Any]:
     """
     params = parse_json(text) if text.strip() else {}
     if not isinstance(params, dict):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
+        raise invalid_params(
             'Parameters are a JSON object such as {"label": "notes"}, not'
-            f" {truncate(json.dumps(params))}.",
+            f" {truncate(json.dumps(params))}."
         )
     return params
 
@@ -152,8 +143,7 @@ async def call_lines(caller: JsonlCaller, lines: AsyncIterator[bytes], sink: Bin
 
 
 def _malformed(expected: str, found: object) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+    return invalid_params(
         f'A call is {{"id": ..., "tool": ..., "params": {{...}}}}: expected {expected},'
-        f" found {truncate(json.dumps(found))}.",
+        f" found {truncate(json.dumps(found))}."
     )

@@ -6,13 +6,12 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from antiphon.cli.errors import CommandError
+from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.kernel_option import (
     AS_KIND,
     KernelTarget,
@@ -38,7 +37,7 @@ STOP_SECONDS: Final = 60.0
 _context = click.argument("context", required=False, shell_complete=complete_context)
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @_context
 @click.option(
     "-n",
@@ -68,12 +67,12 @@ def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) ->
         await tail.run(context or kernel.context or DEFAULT_CONTEXT, last)
 
     try:
-        run_with_kernel(kernel, follow, as_json=as_json, once=False)
+        run_with_kernel(kernel, follow, once=False)
     except (KeyboardInterrupt, NoReaderError):
         return
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @_context
 @click.option(
     "--as",
@@ -84,13 +83,7 @@ def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) ->
 @AS_KIND
 @click.option("--json", "as_json", is_flag=True, help="Print the id of the message's block.")
 @kernel_options
-def send(
-    context: str | None,
-    as_name: str | None,
-    as_kind: str | None,
-    as_json: bool,
-    kernel: KernelTarget,
-) -> None:
+def send(context: str | None, as_json: bool, kernel: KernelTarget) -> None:
     """Send what standard input says as a message to CONTEXT (id or label; by default `default`).
 
     It is one message, however many lines; newlines at its end are left out. A model answers it as
@@ -106,14 +99,10 @@ def send(
         "context": context or kernel.context or DEFAULT_CONTEXT,
         "content": _read_message("send"),
     }
-
-    sent = call_kernel(
-        kernel, "block.create", message, as_json=as_json, as_name=as_name, as_kind=as_kind
-    )
-    print_result(sent, as_json)
+    print_result(call_kernel(kernel, "block.create", message), as_json)
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.argument("prompt", required=False)
 @click.option(
     "--model",
@@ -183,9 +172,8 @@ def run(
         )
         return await turn.play()
 
-    is_json = output != "text"
     try:
-        code = run_with_kernel(kernel, play, as_json=is_json, once=False, grace=STOP_SECONDS)
+        code = run_with_kernel(kernel, play, once=False, grace=STOP_SECONDS)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     sys.exit(code)
@@ -201,10 +189,7 @@ def acp(kernel: KernelTarget) -> None:
 
     Exit codes: 0 the editor has gone, 1 it failed, 2 wrong arguments.
     """
-    if find_spec("acp") is None:
-        raise CommandError(
-            "ACP needs a library that is not installed: pip install 'antiphon[agents]'."
-        )
+    require_library("acp", "ACP", "agents")
     if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in map(_mode, (0, 1))):
         raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():

@@ -10,16 +10,15 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import CommandError, KernelCommand, call_failures, require_library
 from antiphon.cli.export import SIZE, export
 from antiphon.cli.kernel_option import (
     AS_KIND,
@@ -70,6 +69,10 @@ def _split_line(argument: str) -> tuple[Path, int | None]:
 
 class _FileOrCommand(CommandGroup):
     """Commands, and a file in the place of one: the name of a command is always that."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with call_failures(ctx):
+            return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -177,7 +180,7 @@ def _read_and_write(data: Path | None, context: str, as_name: str | None) -> Non
         await LinearSession(calls, sys.stdin.buffer, sys.stdout.buffer).run(context)
 
     try:
-        run_with_kernel(own_kernel(data), talk, as_name=as_name, once=False)
+        run_with_kernel(own_kernel(data, as_name), talk, once=False)
     except (KeyboardInterrupt, NoReaderError):
         return
 
@@ -313,7 +316,6 @@ def join(
     from antiphon.cli.join import (
         FROM_INPUT,
         SshTunnel,
-        hide_token_from_argv,
         parse_ssh_url,
         pick_guest_name,
         read_invitation,
@@ -340,13 +342,12 @@ def join(
         finally:
             tunnel.close()
         return
-    hide_token_from_argv(sys.argv[1:], url)
-    address, named = with_token(read_invitation() if url == FROM_INPUT else url, state_folder())
+    address, named = with_token(read_invitation() if url == FROM_INPUT else url)
     require_terminal()
     open_on_terminal(replace(here, address=address, context=context or named))
 
 
-@antiphon.command()
+@antiphon.command(cls=KernelCommand)
 @click.argument("tool", required=False, shell_complete=complete_tool)
 @click.argument("params", metavar="[JSON]", required=False)
 @click.option(
@@ -368,8 +369,6 @@ def call(
     as_json: bool,
     kernel: KernelTarget,
     context: str | None,
-    as_name: str | None,
-    as_kind: str | None,
 ) -> None:
     """Call one of the kernel's tools and print its result.
 
@@ -398,7 +397,7 @@ def call(
         sys.stdout.buffer.write(dump_json_line(result, indent=indent).encode("utf-8") + b"\n")
         sys.stdout.buffer.flush()
 
-    run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name, as_kind=as_kind, once=not jsonl)
+    run_with_kernel(kernel, ask, once=not jsonl)
 
 
 @antiphon.command()
@@ -411,21 +410,13 @@ def mcp(data: Path | None, as_name: str | None) -> None:
     they say to the kernel of the project, started if none runs, where a program has the name that
     it gives itself, unless --as names another. It ends with its input.
     """
-    if find_spec("mcp") is None:
-        raise CommandError(
-            "MCP needs a library that is not installed: pip install 'antiphon[agents]'."
-        )
-    from antiphon_kernel.types.errors import AntiphonError
-
+    require_library("mcp", "MCP", "agents")
     with default_sigint():
         from antiphon.cli.mcp_bridge import McpBridge
 
     query = {"as": as_name} if as_name is not None else {}
     streams = sys.stdin.buffer, sys.stdout.buffer
-    try:
-        run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
-    except AntiphonError as error:
-        raise call_error(error) from error
+    run(lambda: McpBridge(*streams, own_kernel(data).find, query).run())
 
 
 def _print_address(data: Path | None) -> None:
@@ -433,29 +424,20 @@ def _print_address(data: Path | None) -> None:
     from antiphon.cli.launcher import ensure_kernel
     from antiphon_kernel.client.address import read_address
     from antiphon_kernel.client.discovery import running_kernels
-    from antiphon_kernel.types.errors import AntiphonError
 
-    try:
-        folder = data
-        if folder is None and Path.cwd().resolve() == Path.home().resolve():
-            folder = next((one.data for one in running_kernels() if not one.demo), None)
-        address = read_address(ensure_kernel(folder))
-    except AntiphonError as error:
-        raise call_error(error) from error
+    folder = data
+    if folder is None and Path.cwd().resolve() == Path.home().resolve():
+        folder = next((one.data for one in running_kernels() if not one.demo), None)
+    address = read_address(ensure_kernel(folder))
     print_result({"kernel": address.kernel, "socket": address.socket}, True)
 
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:
     """The data folder of the kernel to join, and whether it is a demo."""
     from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
-    from antiphon_kernel.types.errors import AntiphonError
 
     if data is not None:
-        try:
-            address = kernel_at(data)
-        except AntiphonError as error:
-            raise call_error(error) from error
-        if address is None:
+        if kernel_at(data) is None:
             raise CommandError(
                 f"no kernel serves {data}: start one with `antiphon --data {data}`.",
                 ExitCode.NO_KERNEL,
@@ -486,7 +468,6 @@ def _open_started(
     """Show the app on a kernel of its own, started if none runs."""
     from antiphon.cli.launcher import KernelLauncher
     from antiphon.options import AppOptions
-    from antiphon_kernel.types.errors import AntiphonError
 
     if show is open_on_terminal:
         require_terminal()
@@ -501,8 +482,5 @@ def _open_started(
         restart=starter.restart,
         has_kernel=lambda: starter.look() is not None,
     )
-    try:
-        starter.start()
-        show(options)  # the kernel comes up meanwhile
-    except AntiphonError as error:
-        raise call_error(error) from error
+    starter.start()
+    show(options)  # the kernel comes up meanwhile

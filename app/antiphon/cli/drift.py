@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from antiphon.cli.errors import KernelCommand
 from antiphon.cli.kernel_option import KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.cli.shell_completion import complete_context
 from antiphon_kernel.client.usage import CommandGroup
@@ -72,20 +73,19 @@ def drift() -> None:
     """
 
 
-def _run(
-    tool: str, *, kernel: KernelTarget, as_json: bool, as_name: str | None, **given: Any
-) -> None:
+def _run(tool: str, *, kernel: KernelTarget, as_json: bool, **given: Any) -> None:
     if "context" in given:
         given["context"] = given["context"] or kernel.context
     params = {name: value for name, value in given.items() if value not in (None, (), {})}
     if params.pop("no_blocks", False):
         params["blocks"] = []
-    found = call_kernel(kernel, f"drift.{tool}", params, as_json=as_json, as_name=as_name)
+    found = call_kernel(kernel, f"drift.{tool}", params)
     print_result(found, as_json, drift_rows(found))
 
 
 for _name, (_help, _params) in _COMMANDS.items():
-    _command = click.command(_name, help=_help)(kernel_options(partial(_run, _name)))
+    _made = click.command(_name, cls=KernelCommand, help=_help)
+    _command = _made(kernel_options(partial(_run, _name)))
     _command.params[:0] = [*_params, *_EVERY]
     drift.add_command(_command)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import IO, Any
 
 import click
 
 from antiphon.time_format import format_relative
+from antiphon_kernel.client.usage import exit_code
 from antiphon_kernel.types.constants import ExitCode
-
-if TYPE_CHECKING:
-    from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError
 
 
 class CommandError(click.ClickException):
@@ -30,12 +32,29 @@ class CommandError(click.ClickException):
         click.echo(f"antiphon: {message}", file=file, err=file is None)
 
 
-def call_error(error: AntiphonError, *, as_json: bool = False) -> CommandError:
-    """Return the error that ends a command after a failed call; if asked, print it as JSON too."""
-    from antiphon_kernel.client.usage import exit_code
+def require_library(module: str, what: str, extra: str) -> None:
+    """Raise CommandError if a library of an extra of this package is not installed."""
+    if find_spec(module) is None:
+        needed = f"{what} needs a library that is not installed"
+        raise CommandError(f"{needed}: pip install 'antiphon[{extra}]'.")
 
-    if as_json:
-        from antiphon.cli.call import dump_json_line
 
-        click.echo(dump_json_line({"error": error.as_json()}))
-    return CommandError(error.message, exit_code(error))
+@contextmanager
+def call_failures(ctx: click.Context) -> Iterator[None]:
+    """End a command whose call has failed; if it prints JSON, print the error as that too."""
+    try:
+        yield
+    except AntiphonError as error:
+        if ctx.params.get("as_json") or ctx.params.get("output", "text") != "text":
+            from antiphon.cli.call import dump_json_line
+
+            click.echo(dump_json_line({"error": error.as_json()}))
+        raise CommandError(error.message, exit_code(error)) from error
+
+
+class KernelCommand(click.Command):
+    """A command that calls a kernel."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with call_failures(ctx):
+            return super().invoke(ctx)

@@ -11,7 +11,6 @@ from typing import Final
 
 import click
 
-from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.opening import MAX_PAUSE, SPEED
 from antiphon.cli.shell_completion import complete_context
@@ -102,7 +101,6 @@ def export(
     from antiphon.export.converters import check_converters
     from antiphon_kernel.client.transfers import export_context
     from antiphon_kernel.text.sanitize import escape_json, sanitize
-    from antiphon_kernel.types.errors import AntiphonError
 
     if shape is not None and format_ != "messages":
         raise click.UsageError("--shape goes with --format messages")
@@ -125,8 +123,6 @@ def export(
             neutral = sanitize if format_ in ("markdown", "svg", "html") else escape_json
             pieces = (neutral(piece.decode()).encode() for piece in pieces)
         sys.stdout.buffer.writelines(pieces)
-    except AntiphonError as error:
-        raise call_error(error) from error
     finally:
         sys.stdout.flush()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli.errors import CommandError
+from antiphon.cli.errors import CommandError, KernelCommand
 from antiphon.cli.kernel_option import (
     KernelTarget,
     call_kernel,
@@ -31,7 +31,7 @@ _block = click.argument("block")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @_block
 @_json
 @kernel_options
@@ -53,11 +53,11 @@ def blame(block: str, as_json: bool, kernel: KernelTarget) -> None:
             found["content"] = read["content"]
         return found
 
-    found = run_with_kernel(kernel, ask, as_json=as_json)
+    found = run_with_kernel(kernel, ask)
     print_result(found, as_json, blame_rows(found))
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @_block
 @_json
 @kernel_options
@@ -81,11 +81,11 @@ def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
             after = found.get("next")
         return {"versions": versions}
 
-    found = run_with_kernel(kernel, ask, as_json=as_json)
+    found = run_with_kernel(kernel, ask)
     print_result(found, as_json, history_rows(found))
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.argument("context", required=False, shell_complete=complete_context)
 @click.option("--model", metavar="NAME", help="The model that reads.  [default: the only one]")
 @_json
@@ -100,7 +100,7 @@ def layout(context: str | None, model: str | None, as_json: bool, kernel: Kernel
     """
     chosen = context or kernel.context or DEFAULT_CONTEXT
     params = {"context": chosen} | ({"model": model} if model is not None else {})
-    found = call_kernel(kernel, "context.layout", params, as_json=as_json)
+    found = call_kernel(kernel, "context.layout", params)
     print_result(found, as_json, layout_rows(found))
 
 
@@ -148,7 +148,7 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
         yield f"v{one['version']:<{last}}  {when}  {one['username']:{wide}}  {one['operation']}"
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.option("--check", is_flag=True, help="Ask each model for a few tokens.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 @kernel_options
@@ -168,7 +168,7 @@ def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
         listed |= await calls.call("agent.list", {})
         return listed, await calls.call("model.check", {}) if check else None
 
-    listed, checked = run_with_kernel(kernel, ask, as_json=as_json, once=not check)
+    listed, checked = run_with_kernel(kernel, ask, once=not check)
     answers = {one["name"]: one for one in checked["models"]} if checked is not None else {}
     if as_json:
         print_result({**listed, **({"checked": checked["models"]} if checked else {})}, True)

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -31,6 +30,7 @@ from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit, urlu
 import click
 
 from antiphon.cli.errors import CommandError
+from antiphon.locations import state_folder
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.constants import TOKEN_VARIABLE, ExitCode
 
@@ -78,13 +78,13 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
     return address, context.strip("/") or None
 
 
-def hide_token_from_argv(arguments: Sequence[str], url: str) -> None:
+def _hide_token(url: str) -> None:
     """Begin this process again with a token in its environment, where `ps` does not show it."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return
-    query = parse_qsl(parts.query, keep_blank_values=True)
+    query, arguments = parse_qsl(parts.query, keep_blank_values=True), sys.argv[1:]
     tokens = [value for name, value in query if name == "token"]
     if not tokens or not any(one.endswith(url) for one in arguments):
         return
@@ -96,15 +96,16 @@ def hide_token_from_argv(arguments: Sequence[str], url: str) -> None:
     os.execve(sys.executable, line, os.environ | {TOKEN_VARIABLE: tokens[-1]})
 
 
-def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
+def with_token(url: str) -> tuple[KernelAddress, str | None]:
     """The kernel to join and, if the address names one, the context.
 
-    A token that is not in the address is taken from the environment, else asked for. The kernel
-    will know this program again by a secret that is kept in `state`.
+    A token that is not in the address is taken from the environment, else asked for; one on the
+    command line is hidden. The kernel will know this program again by a secret that is kept.
 
     Raises:
         CommandError: if that is no address.
     """
+    _hide_token(url)
     address, context = parse_kernel_url(url)
     hidden = os.environ.pop(TOKEN_VARIABLE, None)
     token = address.token or hidden
@@ -115,11 +116,11 @@ def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
     token = token.strip()  # a file or a variable often ends with a newline
     if not token.isprintable():
         raise CommandError("the token has control characters: copy it anew.", ExitCode.USAGE)
-    known_by = client_secret(state / "joined", token)
+    known_by = _client_secret(state_folder() / "joined", token)
     return address.model_copy(update={"token": token, "client": known_by}), context
 
 
-def client_secret(folder: Path, token: str) -> str:
+def _client_secret(folder: Path, token: str) -> str:
     """Return the secret that identifies this user's programs to a kernel they join with `token`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / hashlib.sha256(token.encode()).hexdigest()[:32]
@@ -251,7 +252,7 @@ class SshTunnel:
         self._control = self._folder / "control"
         self._socket = self._folder / "kernel.sock"
         self._master: subprocess.Popen[bytes] | None = None
-        self._said = bytearray()
+        self._errors = self._folder / "errors"
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
 
@@ -316,34 +317,25 @@ class SshTunnel:
         command += ["-oBatchMode=yes"] if quietly else []
         try:
             # Its errors would be written over the app; what it asks, it asks on the terminal.
-            self._master = subprocess.Popen(
-                [*command, *self._target.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                start_new_session=quietly,
-            )
+            with self._errors.open("wb") as errors:
+                self._master = subprocess.Popen(
+                    [*command, *self._target.arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=quietly,
+                )
         except OSError as error:
             raise CommandError(f"ssh cannot be run: {error.strerror}.") from error
-        self._said.clear()
-        listener = threading.Thread(target=self._listen, args=(self._master,), daemon=True)
-        listener.start()
         while not self._control.exists():
             if self._master.poll() is not None:
-                listener.join(1)
-                words = self._said.decode("utf-8", "replace").strip().replace("\r\n", "; ")
+                said = self._errors.read_bytes().decode("utf-8", "replace")
+                words = said.strip().replace("\r\n", "; ")
                 raise CommandError(
                     f"ssh does not connect to {self._target.host}: {words or 'it says nothing'}",
                     ExitCode.NO_KERNEL,
                 )
             time.sleep(_POLL_SECONDS)
-
-    def _listen(self, master: subprocess.Popen[bytes]) -> None:
-        assert master.stderr is not None
-        with master.stderr:
-            for line in master.stderr:
-                self._said += line
-                del self._said[:-4_000]
 
     def _run_ssh(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         try:

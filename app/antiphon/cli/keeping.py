@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from antiphon.cli.errors import call_error
+from antiphon.cli.errors import KernelCommand
 from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
 from antiphon.locations import chosen_data, data_folder, project_root
 from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE
@@ -24,7 +24,7 @@ from antiphon_kernel.types.quoting import count_of
 _PIECE: Final = 65_536
 
 
-@click.command("import")
+@click.command("import", cls=KernelCommand)
 @click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--label", metavar="LABEL", help="The new context's.  [default: as it was exported]")
 @click.option(
@@ -54,7 +54,7 @@ def import_(
         params = _read_conversations(file)
         if label is not None:
             params["label"] = label
-        made = call_kernel(kernel, "message.import", params, as_json=as_json)
+        made = call_kernel(kernel, "message.import", params)
         lines = []
         for one in made["conversations"]:
             forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
@@ -63,14 +63,10 @@ def import_(
         print_result(made, as_json, lines)
         return
     from antiphon_kernel.client.transfers import import_context
-    from antiphon_kernel.types.errors import AntiphonError
 
     params = {"label": label} if label is not None else {}
-    try:
-        with click.open_file(str(file), "rb") as source:
-            made = import_context(kernel.find()(), iter(lambda: source.read(_PIECE), b""), params)
-    except AntiphonError as error:
-        raise call_error(error, as_json=as_json) from error
+    with click.open_file(str(file), "rb") as source:
+        made = import_context(kernel.find()(), iter(lambda: source.read(_PIECE), b""), params)
     blocks = count_of(made["blocks"], "block")
     print_result(made, as_json, [f"{made['label']}: {blocks}, context {made['context_id']}."])
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from antiphon.cli.errors import call_error
 from antiphon.cli.signals import GRACE_SECONDS, default_sigint, run
 from antiphon_kernel.client.usage import data_option, is_typed
 
@@ -39,6 +37,10 @@ class KernelTarget:
     """Starts it if it is one of this user's own and does not run."""
     context: str | None = None
     """Id or label of the context that its address names."""
+    as_name: str | None = None
+    """Name of the caller; None: its owner, or the person who was invited."""
+    as_kind: str | None = None
+    """Kind of principal that `as_name` is; a person if None."""
 
 
 def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -50,10 +52,9 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     @DATA
     @_URL
     @functools.wraps(command)
-    def with_kernel(
-        *arguments: object, data: Path | None, url: str | None, **named: object
-    ) -> None:
-        command(*arguments, kernel=_chosen(data, url), **named)
+    def with_kernel(*arguments: object, data: Path | None, url: str | None, **named: Any) -> None:
+        who = {name: named.pop(name) for name in ("as_name", "as_kind") if name in named}
+        command(*arguments, kernel=replace(_chosen(data, url), **who), **named)
 
     return with_kernel
 
@@ -70,58 +71,36 @@ def run_with_kernel(
     kernel: KernelTarget,
     ask: Callable[[ToolClient], Awaitable[Result]],
     *,
-    as_json: bool = False,
-    as_name: str | None = None,
-    as_kind: str | None = None,
     once: bool = True,
     grace: float = GRACE_SECONDS,
 ) -> Result:
     """Return the result of `ask`, called with a connection to the kernel.
 
     Args:
-        as_kind: what `as_name` is, a person if None.
         once: whether it makes a single call.
         grace: seconds that it has to end when Ctrl+C interrupts it.
 
     Raises:
-        CommandError: if a call fails; with `as_json` the error is printed too.
+        AntiphonError: what a call failed with.
         KeyboardInterrupt: if Ctrl+C ends it.
     """
     with default_sigint():
         from antiphon_kernel.client.tool_client import ToolClient
-        from antiphon_kernel.types.errors import AntiphonError
 
     async def asked() -> Result:
-        calls = ToolClient(locate, as_name=as_name, as_kind=as_kind, once=once)
+        calls = ToolClient(locate, as_name=kernel.as_name, as_kind=kernel.as_kind, once=once)
         try:
             return await ask(calls)
         finally:
             await calls.close()
 
-    try:
-        locate = kernel.find()
-        return run(asked, grace=grace)
-    except AntiphonError as error:
-        raise call_error(error, as_json=as_json) from error
+    locate = kernel.find()
+    return run(asked, grace=grace)
 
 
-def call_kernel(
-    kernel: KernelTarget,
-    tool: str,
-    params: Mapping[str, Any],
-    *,
-    as_json: bool,
-    as_name: str | None = None,
-    as_kind: str | None = None,
-) -> dict[str, Any]:
-    """Return the result of one call; with arguments and errors as those of `run_with_kernel`."""
-    return run_with_kernel(
-        kernel,
-        lambda calls: calls.call(tool, params),
-        as_json=as_json,
-        as_name=as_name,
-        as_kind=as_kind,
-    )
+def call_kernel(kernel: KernelTarget, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of one call; with errors as those of `run_with_kernel`."""
+    return run_with_kernel(kernel, lambda calls: calls.call(tool, params))
 
 
 def print_result(result: Mapping[str, Any], as_json: bool, lines: Iterable[str] = ()) -> None:
@@ -152,15 +131,13 @@ def _chosen(data: Path | None, url: str | None) -> KernelTarget:
         data, url = (data, None) if "data" in typed else (None, url)
     if url is None:
         return own_kernel(data)
-    from antiphon.cli.join import hide_token_from_argv, with_token
-    from antiphon.locations import state_folder
+    from antiphon.cli.join import with_token
 
-    hide_token_from_argv(sys.argv[1:], url)
-    address, context = with_token(url, state_folder())
+    address, context = with_token(url)
     return KernelTarget(lambda: lambda: address, context)
 
 
-def own_kernel(data: Path | None) -> KernelTarget:
+def own_kernel(data: Path | None, as_name: str | None = None) -> KernelTarget:
     """Return a kernel of this user's own, by its folder or that of the project."""
 
     def find() -> Locate:
@@ -170,4 +147,4 @@ def own_kernel(data: Path | None) -> KernelTarget:
         folder = ensure_kernel(data)
         return lambda: read_address(folder)
 
-    return KernelTarget(find)
+    return KernelTarget(find, as_name=as_name)

@@ -32,9 +32,10 @@ HOST_END_SECONDS: Final = 15.0
 POLL_SECONDS: Final = 0.01
 SHOWN_LOG_LINES: Final = 5
 
-_HOST_VARIABLES: Final = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV")
+_HOST_VARIABLES: Final = ("HOME", "LANG", "LOGNAME", "PATH", "TZ", "USER", "VIRTUAL_ENV")
 _HOST_BEGINNINGS: Final = ("LC_", "PYTHON", "XDG_")
-"""Variables that a host gets. All others are none of its business, keys of models first."""
+"""Variables that a host gets. All others are none of its business, keys of models first; in the
+folder of TMPDIR paths of sockets may be too long."""
 
 
 class KernelLauncher:
@@ -181,8 +182,7 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
     from antiphon.hosts.host_address import LOG_FILE as HOST_LOG_FILE
     from antiphon.hosts.host_address import running_host
 
-    running = running_host(data, options.kind)
-    if running is not None:
+    if (running := running_host(data, options.kind)) is not None:
         return running
     command = [sys.executable, "-P", "-m", "antiphon.hosts", str(data)]
     command.append(options.model_dump_json())
@@ -190,20 +190,16 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
         name: value
         for name, value in os.environ.items()
         if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
-    }
+    } | {"LC_ALL": "C.UTF-8"}
     log = data / HOST_LOG_FILE.format(options.kind)
     process = _spawn(command, log, cwd=data, env=env)
     deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        running = running_host(data, options.kind)
-        if running is not None:
-            return running
-        if process.poll() is not None:
-            break
+    while (running := running_host(data, options.kind)) is None:
+        if process.poll() is not None or time.monotonic() >= deadline:
+            what = f"The host does not start. The end of {log}:\n{_end_of(log, 3)}"
+            raise AntiphonError(ErrorCode.NO_KERNEL, what)
         time.sleep(POLL_SECONDS)
-    raise AntiphonError(
-        ErrorCode.NO_KERNEL, f"The host does not start. The end of {log}:\n{_end_of(log, 3)}"
-    )
+    return running
 
 
 def stop_host(data: Path, kind: HostKind) -> bool:

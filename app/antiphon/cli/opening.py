@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import CommandError
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.signals import default_sigint
 from antiphon_kernel.types.constants import ExitCode
@@ -23,26 +23,25 @@ if TYPE_CHECKING:
 
 def require_terminal() -> None:
     """Raise CommandError where the app would be a mess instead of a screen."""
+    term, encoding = os.environ.get("TERM", ""), locale.getpreferredencoding(False)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise CommandError(
+        why = (
             "the app needs a terminal for its input and output; without one use `antiphon --linear`"
-            " or `antiphon call`.",
-            ExitCode.USAGE,
+            " or `antiphon call`."
         )
-    term = os.environ.get("TERM", "")
-    if term in ("", "dumb", "unknown"):
-        raise CommandError(
+    elif term in ("", "dumb", "unknown"):
+        why = (
             f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
-            " (for example xterm-256color), or use `antiphon --linear`.",
-            ExitCode.USAGE,
+            " (for example xterm-256color), or use `antiphon --linear`."
         )
-    encoding = locale.getpreferredencoding(False)
-    if encoding.lower().replace("-", "") != "utf8":
-        raise CommandError(
+    elif encoding.lower().replace("-", "") != "utf8":
+        why = (
             f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
-            " (for example LC_ALL=C.UTF-8).",
-            ExitCode.USAGE,
+            " (for example LC_ALL=C.UTF-8)."
         )
+    else:
+        return
+    raise CommandError(why, ExitCode.USAGE)
 
 
 def open_on_terminal(options: AppOptions) -> None:
@@ -89,23 +88,19 @@ def replay(target: str, speed: float, max_pause: float, kernel: KernelTarget) ->
         from antiphon.options import AppOptions
         from antiphon.replay.replay import Replay
         from antiphon_kernel.client.transfers import export_context
-        from antiphon_kernel.types.errors import AntiphonError
 
     path, address = Path(target), None
-    try:
-        if path.is_file():
-            with path.open("rb") as lines:
-                read, data, context = Replay.read(lines, max_pause=max_pause), path.absolute(), None
-        else:
-            address = kernel.find()()
-            pieces = export_context(address, {"context": target, "format": "replay"})
-            lines_of = chain.from_iterable(piece.splitlines(keepends=True) for piece in pieces)
-            read = Replay.read(lines_of, max_pause=max_pause)
-            context, data = read.header.context_id, Path(address.data or state_folder())
-            if address.reachable_socket is not None:
-                address = None  # `data` leads to it, also when it is started anew
-    except AntiphonError as error:
-        raise call_error(error) from error
+    if path.is_file():
+        with path.open("rb") as lines:
+            read, data, context = Replay.read(lines, max_pause=max_pause), path.absolute(), None
+    else:
+        address = kernel.find()()
+        pieces = export_context(address, {"context": target, "format": "replay"})
+        lines_of = chain.from_iterable(piece.splitlines(keepends=True) for piece in pieces)
+        read = Replay.read(lines_of, max_pause=max_pause)
+        context, data = read.header.context_id, Path(address.data or state_folder())
+        if address.reachable_socket is not None:
+            address = None  # `data` leads to it, also when it is started anew
     require_terminal()
     options = AppOptions(data=data, address=address, context=context, replay=read, speed=speed)
     open_on_terminal(options)

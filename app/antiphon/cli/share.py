@@ -10,13 +10,12 @@ import socket
 import sys
 import time
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from antiphon.cli.errors import CommandError, call_error
+from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.kernel_option import (
     DATA,
     KernelTarget,
@@ -27,7 +26,7 @@ from antiphon.cli.kernel_option import (
 )
 from antiphon.time_format import to_the_minute
 from antiphon_kernel.types.constants import ExitCode
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
@@ -38,25 +37,18 @@ _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 
 
-class Duration(click.ParamType[int]):
-    """`30m`, `12h`, `7d`, `2w` or `never`, as minutes; never is 0."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, context: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        if value == "never":
-            return 0
-        found = _DURATION.fullmatch(str(value))
-        if found is None:
-            self.fail(f"{value!r} is no time: expected 30m, 12h, 7d, 2w or never", param, context)
-        return int(found[1]) * _MINUTES[found[2]]
+def _minutes(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """Return `30m`, `12h`, `7d`, `2w` or `never` as minutes; never is 0."""
+    if value is None or value == "never":
+        return None if value is None else 0
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        expected = "expected 30m, 12h, 7d, 2w or never"
+        raise click.BadParameter(f"{value!r} is no time: {expected}", context, option)
+    return int(found[1]) * _MINUTES[found[2]]
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.option(
     "--role",
     type=click.Choice(["editor", "viewer", "agent", "source"]),
@@ -71,7 +63,8 @@ class Duration(click.ParamType[int]):
 @click.option(
     "--expires",
     "minutes",
-    type=Duration(),
+    metavar="DURATION",
+    callback=_minutes,
     default="1d",
     show_default=True,
     help="When it stops to let anybody in: 30m, 12h, 7d, 2w or never.",
@@ -96,7 +89,7 @@ def invite(
     started.
     """
     wanted = {"role": role, "minutes": minutes, "name": name, "uses": uses}
-    made, words = _invitation(own_kernel(data), wanted, as_json)
+    made, words = _invitation(own_kernel(data), wanted)
     if as_json:
         print_result(made, as_json)
         return
@@ -109,12 +102,10 @@ def invite(
     click.echo(f"antiphon: {words}", err=True)
 
 
-def _invitation(
-    kernel: KernelTarget, wanted: dict[str, Any], as_json: bool
-) -> tuple[dict[str, Any], str]:
+def _invitation(kernel: KernelTarget, wanted: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Make an invitation; return it, and words that say whom it lets in."""
     params = {key: value for key, value in wanted.items() if value is not None}
-    made = call_kernel(kernel, "kernel.invite", params, as_json=as_json)
+    made = call_kernel(kernel, "kernel.invite", params)
     until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
     article = "an" if wanted["role"] in ("editor", "agent") else "a"
     take_back = shlex.quote(json.dumps({"invitation": made["invitation"]}))
@@ -129,7 +120,7 @@ _ANY: Final = ("0.0.0.0", "::", "")
 """Addresses that stand for every interface."""
 
 
-@click.command()
+@click.command(cls=KernelCommand)
 @click.option(
     "--role",
     type=click.Choice(["editor", "viewer"]),
@@ -180,7 +171,8 @@ _ANY: Final = ("0.0.0.0", "::", "")
 @click.option(
     "--expires",
     "minutes",
-    type=Duration(),
+    metavar="DURATION",
+    callback=_minutes,
     help="When it ends by itself: 30m, 12h, 7d, 2w or never.  [default: never; the link of --web,"
     " which alone ends then: 1d]",
 )
@@ -240,35 +232,32 @@ def share(
     if not web and (uses or url):
         raise click.UsageError("--uses and --url go with --web")
     why = {"reason": reason or ""}
-    try:
-        folder = ensure_kernel(data)
-        kernel = KernelTarget(lambda: lambda: read_address(folder))
-        if stop:
-            stopped = stop_host(folder, "ssh") | stop_host(folder, "web")
-            words = "Not shared any more." if stopped else "It was not shared."
-            print_result({"stopped": stopped}, as_json, [words])
-        elif promote is not None:
-            _change(kernel, "kernel.role", {"principal": promote, "role": "editor"}, as_json)
-        elif demote is not None:
-            _change(kernel, "kernel.role", {"principal": demote, "role": "viewer"}, as_json)
-        elif kick is not None:
-            _change(kernel, "kernel.kick", {"principal": kick} | why, as_json)
-        elif session is not None:
-            _change(kernel, "session.end", {"session": session} | why, as_json)
-        elif lists:
-            _list(folder, kernel, as_json)
-        elif web:
-            wanted = {"role": role or "viewer", "name": name, "uses": uses}
-            wanted["minutes"] = 24 * 60 if minutes is None else minutes
-            options = HostOptions(kind="web", bind=bind, port=port, url=url)
-            _share_web(folder, kernel, wanted, options, as_json)
-        else:
-            added = _add_keys(kernel, as_json, users, files, name, role)
-            until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
-            options = HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until)
-            _share(folder, kernel, added, options, as_json)
-    except AntiphonError as error:
-        raise call_error(error, as_json=as_json) from error
+    folder = ensure_kernel(data)
+    kernel = KernelTarget(lambda: lambda: read_address(folder))
+    if stop:
+        stopped = stop_host(folder, "ssh") | stop_host(folder, "web")
+        words = "Not shared any more." if stopped else "It was not shared."
+        print_result({"stopped": stopped}, as_json, [words])
+    elif promote is not None:
+        _change(kernel, "kernel.role", {"principal": promote, "role": "editor"}, as_json)
+    elif demote is not None:
+        _change(kernel, "kernel.role", {"principal": demote, "role": "viewer"}, as_json)
+    elif kick is not None:
+        _change(kernel, "kernel.kick", {"principal": kick} | why, as_json)
+    elif session is not None:
+        _change(kernel, "session.end", {"session": session} | why, as_json)
+    elif lists:
+        _list(folder, kernel, as_json)
+    elif web:
+        wanted = {"role": role or "viewer", "name": name, "uses": uses}
+        wanted["minutes"] = 24 * 60 if minutes is None else minutes
+        options = HostOptions(kind="web", bind=bind, port=port, url=url)
+        _share_web(folder, kernel, wanted, options, as_json)
+    else:
+        added = _add_keys(kernel, users, files, name, role)
+        until = int(time.time() * 1_000) + minutes * 60_000 if minutes else None
+        options = HostOptions(kind="ssh", bind=bind, port=port, ask=ask, until=until)
+        _share(folder, kernel, added, options, as_json)
 
 
 def _share(
@@ -280,11 +269,8 @@ def _share(
 ) -> None:
     from antiphon.hosts.host_address import is_loopback, running_host
 
-    if find_spec("asyncssh") is None:
-        raise CommandError(
-            "sharing over SSH needs a library that is not installed: pip install 'antiphon[ssh]'."
-        )
-    keys = call_kernel(kernel, "key.list", {}, as_json=as_json)["keys"]
+    require_library("asyncssh", "sharing over SSH", "ssh")
+    keys = call_kernel(kernel, "key.list", {})["keys"]
     good = [one for one in keys if one["state"] == "good"]
     if running_host(folder, "ssh") is None and not is_loopback(options.bind) and not good:
         raise CommandError(
@@ -327,12 +313,9 @@ def _share_web(
 ) -> None:
     from antiphon.hosts.host_address import is_loopback
 
-    if find_spec("textual_serve") is None:
-        raise CommandError(
-            "a browser needs a library that is not installed: pip install 'antiphon[web]'."
-        )
+    require_library("textual_serve", "a browser", "web")
     address = _started(folder, options)
-    made, words = _invitation(kernel, wanted, as_json)
+    made, words = _invitation(kernel, wanted)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
     lines = [link, f"  {words}", "  It ends with antiphon share --stop, or with the kernel."]
@@ -361,7 +344,7 @@ def _change(kernel: KernelTarget, tool: str, params: dict[str, str], as_json: bo
     """Change what somebody may do or has open, and say what has come of it."""
     from antiphon_kernel.types.roles import AccessRole
 
-    told = call_kernel(kernel, tool, params, as_json=as_json)
+    told = call_kernel(kernel, tool, params)
     words = f"Ended {count_of(told['ended'], 'connection')}."
     if tool == "kernel.role":
         stands = AccessRole(told["role"]).described()
@@ -379,7 +362,7 @@ def _list(folder: Path, kernel: KernelTarget, as_json: bool) -> None:
         own = (await calls.call("session.whoami", {}))["session"]
         return members, (await calls.call("key.list", {}))["keys"], own
 
-    members, keys, own = run_with_kernel(kernel, ask, as_json=as_json, once=False)
+    members, keys, own = run_with_kernel(kernel, ask, once=False)
     here = [
         {"username": one["username"], "role": one["role"], **session}
         for one in members
@@ -422,7 +405,6 @@ def presence_lines(sessions: Iterable[dict[str, Any]], width: int) -> list[str]:
 
 def _add_keys(
     kernel: KernelTarget,
-    as_json: bool,
     users: tuple[str, ...],
     files: tuple[Path, ...],
     name: str | None,
@@ -455,7 +437,7 @@ def _add_keys(
             added.append(await calls.call("key.add", asked | wanted))
         return added
 
-    return run_with_kernel(kernel, add, as_json=as_json, once=False)
+    return run_with_kernel(kernel, add, once=False)
 
 
 FORGE_VARIABLE: Final = "ANTIPHON_FORGE"
@@ -483,9 +465,7 @@ def keys_of_user(user: str) -> list[str]:
     from urllib.request import Request, build_opener
 
     if not _USER.fullmatch(user):
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"{quote(user)} cannot be a user of GitHub.", field="name"
-        )
+        raise invalid_params(f"{quote(user)} cannot be a user of GitHub.", field="name")
     url = f"{os.environ.get(FORGE_VARIABLE, GITHUB).rstrip('/')}/{user}.keys"
     try:
         with build_opener().open(
@@ -493,7 +473,7 @@ def keys_of_user(user: str) -> list[str]:
         ) as answer:
             body = answer.read(LONGEST_ANSWER + 1)
     except HTTPError as error:
-        raise _refused(f"{url} answers with {error.code}: is the name right?") from error
+        raise invalid_params(f"{url} answers with {error.code}: is the name right?") from error
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise AntiphonError(
@@ -513,7 +493,7 @@ def keys_in_file(path: Path) -> list[str]:
         with path.open("rb") as file:
             body = file.read(LONGEST_ANSWER + 1)
     except OSError as error:
-        raise _refused(f"{path} cannot be read: {error.strerror}.") from error
+        raise invalid_params(f"{path} cannot be read: {error.strerror}.") from error
     return _lines(body, str(path))
 
 
@@ -521,18 +501,16 @@ def _lines(body: bytes, where: str) -> list[str]:
     from antiphon_kernel.types.public_keys import PublicKeyError, parse_public_key
 
     if len(body) > LONGEST_ANSWER:
-        raise _refused(f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys.")
+        raise invalid_params(
+            f"{where} has more than {LONGEST_ANSWER} bytes: it is no list of keys."
+        )
     lines = [line.strip() for line in body.decode("utf-8", "replace").splitlines()]
     keys = [line for line in lines if line and not line.startswith("#")]
     for number, line in enumerate(keys, 1):
         try:
             parse_public_key(line)
         except PublicKeyError as error:
-            raise _refused(f"Key {number} of {where}: {error}.") from error
+            raise invalid_params(f"Key {number} of {where}: {error}.") from error
     if not keys or len(keys) > KEYS_AT_ONCE:
-        raise _refused(f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.")
+        raise invalid_params(f"{where} has {len(keys)} keys: from 1 to {KEYS_AT_ONCE} are taken.")
     return keys
-
-
-def _refused(message: str) -> AntiphonError:
-    return AntiphonError(ErrorCode.INVALID_PARAMS, message)

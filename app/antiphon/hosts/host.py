@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -17,14 +17,13 @@ from antiphon.hosts.host_address import (
     ADDRESS_FILE,
     GUESTS_FOLDER,
     LOCK_FILE,
-    LOG_FILE,
     PORT_FILE,
     HostAddress,
     HostOptions,
 )
 from antiphon.hosts.kernel_link import KernelLink
 from antiphon.hosts.session import SessionContext
-from antiphon_kernel.client.address import last_port, read_address, take_lock
+from antiphon_kernel.client.address import on_last_port, read_address, take_lock
 from antiphon_kernel.client.ownership import check_ownership, write_private
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -47,8 +46,6 @@ class HostListener(NamedTuple):
 def run_host(data: Path, options: HostOptions) -> int:
     """Serve guests until a signal, the kernel's end, or the time is over; return the exit code."""
     check_ownership(data)
-    log = data / LOG_FILE.format(options.kind)
-    log_file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -59,7 +56,7 @@ def run_host(data: Path, options: HostOptions) -> int:
         _log.error("another host of this kind serves %s", data)
         return 1
     try:
-        return asyncio.run(_serve(data, options, log_file))
+        return asyncio.run(_serve(data, options))
     except AntiphonError as error:
         _log.error("%s", error.message)
     except OSError as error:
@@ -69,7 +66,7 @@ def run_host(data: Path, options: HostOptions) -> int:
     return 1
 
 
-async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
+async def _serve(data: Path, options: HostOptions) -> int:
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[str] = loop.create_future()
 
@@ -83,15 +80,20 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
         loop.add_signal_handler(number, end, name, "The owner has ended the shared session.")
     link = KernelLink(lambda: read_address(data))
     await link.start()
-    processes = GuestProcesses(log_file)
+    processes = GuestProcesses()
     guests = data / GUESTS_FOLDER.format(options.kind)
     guests.mkdir(mode=0o700, exist_ok=True)
     context = SessionContext(link, processes, guests, options.ask)
-    listener = await _listen(data, context, options)
+    listen: Callable[[SessionContext, HostOptions], Awaitable[HostListener]]
+    listen = import_module(f"antiphon.{options.kind}.server").listen
+    listener = await on_last_port(
+        data / PORT_FILE.format(options.kind),
+        options.port,
+        lambda port: listen(context, options.model_copy(update={"port": port})),
+    )
     preparing = asyncio.create_task(processes.prepare(), name="fork server")
     stands = options.model_dump() | {"port": listener.port, "fingerprint": listener.fingerprint}
     address = HostAddress(**stands, pid=os.getpid())
-    write_private(data / PORT_FILE.format(options.kind), f"{address.port}\n")
     stored = f"{address.model_dump_json(exclude_none=True)}\n"
     write_private(data / ADDRESS_FILE.format(options.kind), stored)
     if options.until is not None:
@@ -117,20 +119,6 @@ async def _serve(data: Path, options: HostOptions, log_file: int) -> int:
     while context.open and loop.time() < deadline:  # noqa: ASYNC110  each session ends by itself
         await asyncio.sleep(0.02)
     await asyncio.gather(preparing, return_exceptions=True)
-    await processes.close()
+    processes.close()
     await link.close()
     return 0
-
-
-async def _listen(data: Path, context: SessionContext, options: HostOptions) -> HostListener:
-    listen = import_module(f"antiphon.{options.kind}.server").listen
-    last = last_port(data / PORT_FILE.format(options.kind)) if options.port == 0 else None
-    listener: HostListener
-    try:
-        listener = await listen(context, options.model_copy(update={"port": last or options.port}))
-    except OSError:
-        if last is None:
-            raise
-        _log.info("port %s is taken now", last)
-        listener = await listen(context, options)
-    return listener

@@ -212,11 +212,11 @@ class GuestSession(ABC):
         self._drained.set()
         if self._pid and not self._ended.done():
             loop = asyncio.get_running_loop()
-            loop.call_later(END_SECONDS, self._kill, self._pid)
+            loop.call_later(END_SECONDS, self._kill)
 
-    def _kill(self, pid: int) -> None:
+    def _kill(self) -> None:
         if not self._ended.done():
-            self._killing = asyncio.create_task(self.context.processes.kill(pid))
+            self.context.processes.kill(self._pid)
 
     # The session
 
@@ -254,21 +254,19 @@ class GuestSession(ABC):
         guest = GuestRequest(
             address=opened.address,
             project=self.context.link.project,
-            folder=str(self.context.guests / opened.username),
+            folder=self.context.guests / opened.username,
             environment=self._variables(opened.username),
             has_terminal=self.terminal is not None,
             command=arguments,
         )
-        theirs: list[int] = []
-        ours: list[int] = []
+        theirs, ours = list[int](), list[int]()
         try:
             if self.terminal is not None:
-                ours_and_theirs = [os.openpty()]
+                pairs = [os.openpty()]
             else:
-                ours_and_theirs = [os.pipe()[::-1], os.pipe(), os.pipe()]
-            for mine, other in ours_and_theirs:
-                ours.append(mine)
-                theirs.append(other)
+                pairs = [os.pipe()[::-1], os.pipe(), os.pipe()]
+            ours += (mine for mine, _ in pairs)
+            theirs += (other for _, other in pairs)
             if self.terminal is not None:
                 _set_size(ours[0], self._size)
             self._pid = await self.context.processes.start(guest, theirs, self._process_ended)
@@ -314,12 +312,10 @@ class GuestSession(ABC):
         folder = self.context.guests / username
         language = self.environment.get(b"LANG", b"").decode("ascii", "replace")
         colours = self.environment.get(b"COLORTERM", b"").decode("ascii", "replace")
+        places = ("config", "state", "cache", "data")
         variables = {
+            **{f"XDG_{name.upper()}_HOME": str(folder / name) for name in places},
             "HOME": str(folder),
-            "XDG_CONFIG_HOME": str(folder / "config"),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "XDG_CACHE_HOME": str(folder / "cache"),
-            "XDG_DATA_HOME": str(folder / "data"),
             "TMPDIR": str(folder),
             "LC_ALL": "C.UTF-8",
             "USER": username,

@@ -16,7 +16,10 @@ from antiphon.screens.conversation_controllers import ConversationControllers
 
 
 class ActionOwner(Widget, ReportsFailedTasks):
-    """Widget whose actions change nothing for people who may not write."""
+    """Widget with actions, of which it or a controller has the methods.
+
+    They change nothing for people who may not write.
+    """
 
     parts: ConversationControllers
     """Set by the screen before the widget is mounted."""
@@ -28,9 +31,12 @@ class ActionOwner(Widget, ReportsFailedTasks):
         """
         super().__init_subclass__(**options)
         for action in ACTIONS:
-            method = vars(cls).get(f"action_{action.name}")
-            if action.mutates and method is not None:
-                setattr(cls, f"action_{action.name}", requires_write(method))
+            name = f"action_{action.name}"
+            method = vars(cls).get(name)
+            if method is None and action.owner == cls.__name__ and not action.typed:
+                method = by_controller(name)
+            if method is not None:
+                setattr(cls, name, requires_write(method) if action.mutates else method)
 
     def hint(self, text: str) -> None:
         self.parts.scope.hint(text)
@@ -47,13 +53,11 @@ class ActionOwner(Widget, ReportsFailedTasks):
         return super().check_action(action, parameters)
 
 
-def controlled(
-    find: Callable[[ConversationControllers], Callable[[], object]],
-) -> Callable[[ActionOwner], None]:
+def by_controller(name: str) -> Callable[[ActionOwner], None]:
     """Return an action that a controller does; a coroutine function runs in the background."""
 
     def action(self: ActionOwner) -> None:
-        work = find(self.parts)
+        work = self.parts.actions[name]
         if iscoroutinefunction(work):
             self.run_in_background(work)
         else:

@@ -5,14 +5,16 @@ Everything that the actions of a conversation have in common is here.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from abc import abstractmethod
+from typing import Final
 
-from textual.app import App
-from textual.worker import WorkType
+from textual.screen import Screen
 
 from antiphon.actions import ActionContext, Mode
+from antiphon.clipboard import copy_text
 from antiphon.keymap import KeyMap
-from antiphon.project_files import ProjectFiles, ShownFile
+from antiphon.project_files import KernelFile, ProjectFiles
+from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.cell_list import CellList
 from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
@@ -32,24 +34,16 @@ BEGINNING: Final = 60
 """Characters of a cell by which it is told from others."""
 
 
-class OpenContext(Protocol):
-    """The way to another context, and there to a cell, to a text in it, or to a version of it."""
-
-    def __call__(
-        self, context: str, block: str | None, query: str = "", version: int | None = None
-    ) -> None: ...
-
-
-class ConversationHost(Protocol):
+class ConversationHost(Screen[None], ReportsFailedTasks):
     """Screen that the controllers are for."""
 
     @property
-    def app(self) -> App[Any]: ...
+    @abstractmethod
+    def situation(self) -> ActionContext:
+        """State from which it follows what can be done now."""
 
-    @property
-    def situation(self) -> ActionContext: ...
-
-    def hint(self, text: str, *, weighty: bool = False) -> None: ...
+    def hint(self, text: str, *, weighty: bool = False) -> None:
+        """Say one sentence above the composer; no hint takes the place of a weighty one."""
 
     def tell(self, text: str) -> None:
         """Tell a person who looks elsewhere."""
@@ -66,25 +60,18 @@ class ConversationHost(Protocol):
     def follow(self, principal: str) -> None:
         """Follow somebody on the screen that is shown then."""
 
-    def run_in_background(self, work: WorkType[Any]) -> None: ...
-
-    def run_one_of(self, group: str, work: WorkType[None]) -> None: ...
-
-    def run_last_of(self, group: str, work: WorkType[None]) -> None: ...
-
 
 class ActionScope(KernelCalls):
     """Finds the cell that the person means, and says why nothing can be done with it."""
 
     def __init__(
         self,
-        session: Session,
         host: ConversationHost,
+        session: Session,
         frame: DocumentLayout,
         cells: CellList,
-        open_context: OpenContext,
         files: ProjectFiles,
-        file: ShownFile | None,
+        file: KernelFile | None,
         keymap: KeyMap,
         memory: ViewStateStore,
         clock: Clock | None,
@@ -96,7 +83,7 @@ class ActionScope(KernelCalls):
         self.cells = cells
         self.source = cells.source
         self.composer = frame.composer
-        self.open_context = open_context
+        self.open_context = files.pages.open
         self.files = files
         self.file = file
         """The file that fills the page; None if a conversation is shown."""
@@ -162,6 +149,10 @@ class ActionScope(KernelCalls):
         else:
             return block
         return None
+
+    async def copy(self, text: str) -> None:
+        """Put a text into the clipboard, and say which one."""
+        self.hint(await copy_text(text, self.host.app.copy_to_clipboard))
 
     # How cells are named to people
 

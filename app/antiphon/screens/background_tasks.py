@@ -33,7 +33,8 @@ class ReportsFailedTasks(DOMNode):
 
         A question that is dropped is answered by the kernel all the same, before later ones.
         """
-        if not any(one.node is self and one.group == group for one in self.workers):
+        same = (one for one in self.workers if one.node is self and one.group == group)
+        if all(one.is_finished for one in same):
             self.run_worker(work, group=group, exit_on_error=False)
 
     def run_last_of(self, group: str, work: WorkType[None]) -> None:

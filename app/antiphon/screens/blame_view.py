@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.modals import NO_CELL
 from antiphon.widgets.block_list import AuthorRange, CellChange, author_labels
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.text.transform import shift_offset
@@ -40,8 +41,10 @@ class BlameView(Controller):
         labels = sorted(self._labels.items())
         return " · ".join(f"{label} {name}" for name, label in labels if label != name)
 
-    async def toggle(self) -> None:
+    async def action_blame(self) -> None:
         """Show it, and keep it up to date until it is ended; or end it."""
+        if not any(self._cells.viewport.places):
+            self._hint(NO_CELL)
         self.shown = not self.shown
         self._tints.clear()
         self._shown.clear()

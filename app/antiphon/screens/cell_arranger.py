@@ -144,7 +144,7 @@ class CellArranger(Controller):
 
     # Cutting out
 
-    async def cut_out(self) -> None:
+    async def action_cut_out(self) -> None:
         block = self._scope.cell_to("cut")
         if block is None:
             return
@@ -177,7 +177,7 @@ class CellArranger(Controller):
             )
         self._cells.focus_cell(self._beside(frozenset([block]), block), reveal=False)
 
-    async def bring_back(self) -> None:
+    async def action_bring_back(self) -> None:
         if self._session.replica.omitted and self._session.is_live:
             self.state.brings_back = True
             self._cells.read_all()
@@ -208,7 +208,7 @@ class CellArranger(Controller):
                 return
             await asyncio.sleep(0.02)
 
-    async def exclude(self) -> None:
+    async def action_exclude(self) -> None:
         block = self._scope.cell_to("exclude", finished=False)
         if block is None:
             return
@@ -228,7 +228,7 @@ class CellArranger(Controller):
 
     # Moving
 
-    def move(self) -> None:
+    def action_move(self) -> None:
         """Begin to look for another place for the chosen cell."""
         block = self._scope.cell_to("move")
         if block is None:
@@ -257,7 +257,7 @@ class CellArranger(Controller):
         ids = self._source.ids()
         return ids.index(one) > ids.index(other)
 
-    async def put(self) -> None:
+    async def action_put(self) -> None:
         """Put the cell that is moved beside the one that has the focus."""
         block, self.state.moving = self.state.moving, None
         target = self._cells.focused_cell
@@ -288,7 +288,7 @@ class CellArranger(Controller):
         if is_moved:
             self._hint(f"Moved {name} · <key:undo> puts it back")
 
-    def leave_move(self) -> None:
+    def action_leave_move(self) -> None:
         block, self.state.moving = self.state.moving, None
         if block is not None and self._cells.has_cell(block):
             self._cells.focus_cell(block)
@@ -297,7 +297,7 @@ class CellArranger(Controller):
 
     # Splitting
 
-    async def split(self) -> None:
+    async def action_split(self) -> None:
         """Cut the cell that is edited in two: the cursor's line begins the second one."""
         editor = self._scope.area.editor
         block = self._scope.cell_to("split")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import partialmethod
 from typing import Any, Final
 
 from antiphon.render.view import OWN_NAME
 from antiphon.screens.action_scope import Controller
 from antiphon.screens.cell_list import results_of
-from antiphon.screens.history import HistoryModal, HistorySource, read_steps, read_timeline
+from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.known_contexts import fork_context
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.time_format import format_absolute
@@ -26,7 +26,7 @@ VERSIONS_LOOKED_AT: Final = 1_000
 class CellVersions(Controller):
     """Asks the kernel for versions of cells, shows them, and brings one back."""
 
-    async def tell_time(self) -> None:
+    async def action_time(self) -> None:
         """Say when the chosen cell was begun, and who changed it last."""
         block = self._scope.cell_to("tell the time of", finished=False)
         versions = None if block is None else await self._last(block, 1)
@@ -56,13 +56,12 @@ class CellVersions(Controller):
         history = await self._scope.call("block.history", params)
         return () if history is None else history["versions"]
 
-    async def restore(self) -> None:
+    async def action_restore(self) -> None:
         """Give the chosen cell the text of an earlier version."""
         block = self._scope.cell_to("restore")
         if block is None:
             return
-        reason = self._source.edit_denied_reason(block)
-        if reason is not None:
+        if (reason := self._source.edit_denied_reason(block)) is not None:
             self._hint(reason)
             return
         versions = await self._last(block, LISTED_VERSIONS)
@@ -87,60 +86,45 @@ class CellVersions(Controller):
 
     async def show_history(self, block: str | None, version: int | None = None) -> None:
         """Go through the versions of a cell or the page, from one on; do what is chosen there."""
-        document, source = self._session.document, self._source
-        order = [one for one in document.block_ids() if not source.is_hidden(one)]
-        numbers = {one: self._scope.number(one) for one in source.ids()}
-
-        def title(block: str) -> tuple[str, int]:
-            header = source.header(block)
-            name, colour = source.shown_name(header.author)
-            kind = header.kind.replace("_", " ")
-            return f"{name} ¶{numbers.get(block, 0)} {kind}", colour
-
-        asked = HistorySource(
-            partial(read_steps, self._scope),
-            partial(read_timeline, self._scope),
-            source.shown_name,
-            title,
-            order,
-        )
+        asked, user = HistorySource(self._scope), self._source.user
         choice = await self._cells.app.push_screen_wait(HistoryModal(asked, block, version))
         if choice is None:
             return
-        if source.user.refusal is not None:
-            self._hint(source.user.refusal)
+        if user.refusal is not None:
+            self._hint(user.refusal)
         elif choice.block is None:
-            here = document.context or ""
+            here = self._session.document.context or ""
             made = await fork_context(self._scope, here, at=choice.version)
             if made is not None:
-                self._scope.open_context(made, None)
+                self._scope.open_context(made)
         else:
             params = {"block_id": choice.block, "version": choice.version}
             if await self._scope.call("block.restore", params, "Not restored") is not None:
-                place = f"¶{numbers.get(choice.block, 0)}"
-                self._hint(f"{place} is as in its version {choice.version}; u takes that back.")
+                name = asked.name(choice.block)
+                self._hint(f"{name} is as in its version {choice.version}; u takes that back.")
 
-    async def fork_here(self) -> None:
+    action_page_history = partialmethod(show_history, None)
+
+    async def action_history(self) -> None:
+        await self.show_history(self._cells.focused_cell)
+
+    async def action_fork_here(self) -> None:
         """Copy the context up to the chosen cell into a new one, and go there."""
         block = self._scope.cell_to("fork from", finished=False)
         if block is None:
             return
         context = self._session.document.context or ""
         last = (block, *results_of(self._source, block))[-1]
-        fork = await self._scope.call(
-            "context.fork", {"context": context, "blocks": {"last": last}}
-        )
+        params = {"context": context, "blocks": {"last": last}}
+        fork = await self._scope.call("context.fork", params)
         if fork is not None:
-            self._scope.open_context(fork["context_id"], None)
+            self._scope.open_context(fork["context_id"])
 
     async def name_editors(self) -> None:
         """Name who has edited the outputs that are on the screen."""
         for place in self._cells.viewport.places:
-            if (
-                place is not None
-                and self._session.is_live
-                and self._source.lacks_editors(place.block)
-            ):
+            lacks_editors = place is not None and self._source.lacks_editors(place.block)
+            if place is not None and lacks_editors and self._session.is_live:
                 versions = await self._last(place.block, VERSIONS_LOOKED_AT)
                 edits = (one["principal"] for one in versions if one["operation"] in EDITS)
                 self._source.show_editors(place.block, edits)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
 from typing import Final
 
 from antiphon.actions import ActionContext, Mode
 from antiphon.input_queue import InputQueue
-from antiphon.keymap import KeyMap
 from antiphon.message_history import MessageHistory
-from antiphon.project_files import ProjectFiles, ShownFile
-from antiphon.screens.action_scope import ActionScope, ConversationHost, OpenContext
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.cell_list import CellList
 from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.drift_view import DriftView
 from antiphon.screens.edit_undo import EditUndo
@@ -25,7 +22,6 @@ from antiphon.screens.find_view import FindView
 from antiphon.screens.following import Following
 from antiphon.screens.known_contexts import KnownContexts
 from antiphon.screens.language_view import LanguageView
-from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.model_turns import ModelTurns
@@ -37,13 +33,11 @@ from antiphon.screens.slash_commands import SlashCommands
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.tour import TourView
 from antiphon.screens.view_restorer import ViewRestorer
-from antiphon.screens.view_state import ViewStateStore
 from antiphon.screens.visitors import Visitors
-from antiphon.session import ConnectionStatus, Session, SessionStatus
+from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.types.block_metadata import open_question
-from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import join_names
 
@@ -67,42 +61,28 @@ class ConversationControllers:
 
     def __init__(
         self,
-        host: ConversationHost,
-        frame: DocumentLayout,
-        cells: CellList,
-        keymap: KeyMap,
-        *,
-        session: Session,
+        scope: ActionScope,
         context: str,
-        open_context: OpenContext,
-        files: ProjectFiles,
-        file: ShownFile | None,
         keys: InputQueue,
-        memory: ViewStateStore,
         hints: HintLog,
         history: MessageHistory,
-        clock: Clock | None,
     ) -> None:
         """`context` is its name until the document says it."""
-        self._host = host
-        self._session = session
+        self.scope = scope
+        host = self._host = scope.host
+        session = self._session = scope.session
         self._stops: tuple[Callable[[], None], ...] = ()
         self._status = session.status
         """The connection as it was when it was looked at last."""
         self._away_since: float | None = None
-        self.keymap = keymap
         self.hints = hints
         self.history = history
-        self.memory = memory
-        self.frame = frame
-        self.area = frame.area
-        self.composer = frame.composer
-        self.cells = cells
+        frame = self.frame = scope.frame
+        self.area = scope.area
+        self.composer = scope.composer
+        cells = self.cells = scope.cells
         cells.hint = host.hint
-        source = self.source = cells.source
-        scope = self.scope = ActionScope(
-            session, host, frame, cells, open_context, files, file, keymap, memory, clock
-        )
+        source = self.source = scope.source
         self.models = scope.models
         self.file = FileView(scope)
         self.references = FileReferences(scope)
@@ -129,6 +109,13 @@ class ConversationControllers:
         self.sidebar = SidebarView(scope, self.contexts, self.people)
         self.commands = SlashCommands(scope, self.contexts, self.sidebar, keys)
         self.visitors = Visitors(scope)
+        self.actions: Mapping[str, Callable[[], object]] = {
+            name: getattr(part, name)
+            for part in vars(self).values()
+            if isinstance(part, Controller)
+            for name in dir(part)
+            if name.startswith("action_")
+        }
 
     def situation(self) -> ActionContext:
         """Return what is known of the session, of the focus and of the focused cell."""

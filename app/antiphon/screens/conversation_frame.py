@@ -8,12 +8,11 @@ from typing import ClassVar
 from textual import on, work
 from textual.binding import BindingType
 
-from antiphon.actions import Mode, Owner
+from antiphon.actions import Owner
 from antiphon.keymap import KeyMap, bindings
 from antiphon.locations import config_folder, under_home
-from antiphon.screens.action_owner import ActionOwner, controlled
+from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.document_page import DocumentPage
-from antiphon.screens.find_view import choose_found
 from antiphon.screens.layout import OUTLINE_FROM, DocumentLayout
 from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import PAGE_END, TextModal, help_rows, hint_rows, rejected_rows
@@ -25,7 +24,7 @@ from antiphon.widgets.composer import DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.outline import Outline
 from antiphon.widgets.sidebar import Sidebar
-from antiphon.widgets.status import DraftPreview, FindBar, HintBar, HintLog, LiveStrip
+from antiphon.widgets.status import DraftPreview, HintBar, HintLog, LiveStrip
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -59,8 +58,9 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         source.name_keys = keymap.name_keys
         composer = MessageComposer(draft, session.user)
         composer.disabled = is_file
-        page = DocumentPage(source, composer)
-        super().__init__(page, composer, hints, keymap, place=place, settings=settings)
+        super().__init__(
+            DocumentPage(source), composer, hints, keymap, place=place, settings=settings
+        )
         self.set_class(is_file, "-file")
         self._session = session
 
@@ -74,17 +74,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         else:
             self.composer.editor.focus()
 
-    # Files
-
-    action_save = controlled(lambda parts: parts.file.save)
-    action_files = controlled(lambda parts: parts.file.find)
-    action_search_files = controlled(lambda parts: parts.file.search)
-    action_findings = controlled(lambda parts: parts.file.show_findings)
-    action_go_to_path = controlled(lambda parts: parts.file.go_to_path)
-    action_definition = controlled(lambda parts: parts.language.define)
-    action_explain = controlled(lambda parts: parts.language.explain)
-    action_complete = controlled(lambda parts: parts.language.complete)
-
     def action_open_paste(self) -> None:
         editor = self.parts.scope.editor
         if editor is None or not editor.document.labels:
@@ -94,30 +83,19 @@ class ConversationFrame(DocumentLayout, ActionOwner):
 
     @on(CellEditor.UndoRequested)
     def _undo_requested(self) -> None:
-        self.action_undo_edit()
-
-    action_undo_edit = controlled(lambda parts: parts.undo.undo)
+        self.parts.scope.host.call_action("undo_edit")
 
     @on(CellEditor.RedoRequested)
     def _redo_requested(self) -> None:
-        self.action_redo()
-
-    action_redo = controlled(lambda parts: parts.undo.redo)
-
-    @work(exit_on_error=False)
-    async def action_interrupt(self) -> None:
-        if selected := self.parts.scope.selection:
-            await self.area.copy_text(selected)
-        else:
-            await self.parts.turns.interrupt()
-
-    action_bring_back = controlled(lambda parts: parts.arranger.bring_back)
-    action_page_history = controlled(lambda parts: partial(parts.versions.show_history, None))
+        self.parts.scope.host.call_action("redo")
 
     # Moving
 
-    action_page_down = controlled(lambda parts: partial(parts.cells.move_page, 1))
-    action_page_up = controlled(lambda parts: partial(parts.cells.move_page, -1))
+    def action_page_down(self) -> None:
+        self.parts.cells.move_page(1)
+
+    def action_page_up(self) -> None:
+        self.parts.cells.move_page(-1)
 
     @on(HintBar.CountClicked)
     def action_tail(self) -> None:
@@ -138,55 +116,13 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         if self.area.cells.position() == before:
             self.hint("Nobody writes out of sight.")
 
-    action_gather = controlled(lambda parts: parts.following.gather)
-
     @on(DraftPreview.DraftClicked)
     def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
         reason = self.area.source.edit_denied_reason(message.block)
         if reason is not None:
             self.hint(reason)
 
-    # Finding
-
-    def action_find(self) -> None:
-        mode, search = self.parts.scope.mode, self.parts.find
-        if mode is Mode.FIND:
-            search.step(1)
-            return
-        if mode in (Mode.WRITE, Mode.NAVIGATE):
-            search.focused_before = self.screen.focused
-        search.open()
-        if self.area.editor is None:
-            self.parts.cells.read_all()
-
-    action_find_text = action_find
-
-    @on(FindBar.QueryChanged)
-    def _query_changed(self, message: FindBar.QueryChanged) -> None:
-        self.parts.find.look_for(message.query)
-
-    @work(exit_on_error=False)
-    async def action_search(self) -> None:
-        if not self._session.is_live:
-            self.hint("Offline: a search in all contexts needs the kernel; / finds in this one.")
-            return
-        found = await choose_found(self.parts.scope)
-        if found is None:
-            return
-        block, query = found
-        context = block.partition(".")[0]
-        is_here = context == self._session.document.context
-        if not is_here or (self._session.replica.omitted and block not in self._session.document):
-            self.parts.scope.open_context(context, block, query=query)
-        elif self.area.cells.has_cell(block):
-            self.area.leave()
-            self.parts.find.find_from(block, query)
-
     # Sidebar and outline
-
-    action_other_page = controlled(lambda parts: parts.file.files.pages.come)
-    action_sidebar = controlled(lambda parts: parts.sidebar.toggle)
-    action_leave_contexts = controlled(lambda parts: parts.sidebar.leave)
 
     @on(Sidebar.ContextChosen)
     def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
@@ -217,23 +153,10 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     # Pages over the document
 
     def action_contexts(self) -> None:
-        def show(context: str) -> None:
-            if context != self._session.document.context:
-                self.parts.sidebar.open_context(context)
-
-        self.app.push_screen(ContextsPanel(self._session, self.parts.memory, show))
+        self.app.push_screen(ContextsPanel(self.parts.scope, self.parts.sidebar.open_context))
 
     def action_people(self) -> None:
-        def copy(text: str) -> None:
-            self.run_in_background(partial(self.area.copy_text, text))
-
-        def follow_if_here(principal: str) -> bool:
-            is_here = any(one.principal == principal for one in self.parts.following.others())
-            if is_here:
-                self.parts.scope.host.follow(principal)
-            return is_here
-
-        self.app.push_screen(PeoplePanel(self._session, self.area.source, follow_if_here, copy))
+        self.app.push_screen(PeoplePanel(self.parts.scope, self.parts.following))
 
     def action_settings(self) -> None:
         chosen = "Theme, sidebar and outline are chosen in the palette."
@@ -242,8 +165,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             return
         file = under_home(config_folder() / SETTINGS_FILE)
         self.hint(f"{chosen} Keys and the rest: {file}, read at the start. See `antiphon keys`.")
-
-    action_decide_key = controlled(lambda parts: parts.visitors.decide)
 
     @work(exit_on_error=False)
     async def action_join_again(self) -> None:
@@ -254,10 +175,10 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         except AntiphonError as error:
             self.hint(error.message)
             return
-        self.parts.scope.open_context(self._session.document.context or self.header.context, None)
+        self.parts.scope.open_context(self._session.document.context or self.header.context)
 
     def action_help(self) -> None:
-        self.app.push_screen(TextModal(partial(help_rows, self.parts.keymap)))
+        self.app.push_screen(TextModal(partial(help_rows, self.parts.scope.keymap)))
 
     action_show_help = action_help
 

@@ -10,14 +10,12 @@ from typing import Any, Final
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.message import Message
-from textual.screen import Screen
 from textual.widget import Widget
 
 from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import ACTION_NAMED, KeyMap
 from antiphon.local_user import LocalUser
 from antiphon.screens.action_scope import ConversationHost
-from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.cell_arranger import ArrangerState
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
@@ -65,7 +63,7 @@ class ScreenState:
     pending: PendingMessage | None = None
 
 
-class ConversationScreen(Screen[None], ReportsFailedTasks):
+class ConversationScreen(ConversationHost):
     """Composes the widgets and their controllers, and passes messages between them."""
 
     AUTO_FOCUS = "ComposerEditor"
@@ -90,7 +88,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
         parts = self.controllers = control(self)
         frame.parts = frame.area.parts = frame.composer.parts = parts
         self._session = parts.scope.session
-        self.keymap = parts.keymap
+        self.keymap = parts.scope.keymap
         self.user = parts.source.user
         self.hints = parts.hints
         self.source = parts.source
@@ -183,7 +181,7 @@ class ConversationScreen(Screen[None], ReportsFailedTasks):
             self.controllers.submitter.pending = state.pending
             self.controllers.submit_pending()
         if state.arranger.brings_back:
-            self.frame.action_bring_back()
+            self.call_action("bring_back")
 
     @property
     def shown_now(self) -> ConversationScreen:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import ClassVar
 
 from textual import work
 from textual.binding import BindingType
 
 from antiphon.actions import Owner
-from antiphon.clipboard import copy_text
 from antiphon.keymap import bindings
 from antiphon.render.cell_renderer import cell_markdown
-from antiphon.screens.action_owner import ActionOwner, controlled
+from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.cell_list import CellList
-from antiphon.screens.message_composer import MessageComposer
 from antiphon.screens.modals import NO_CELL
 from antiphon.screens.reading import ReadingPanel
 from antiphon.screens.tour import MEND_AT, TYPO
@@ -30,9 +27,8 @@ class DocumentPage(DocumentView, ActionOwner):
 
     cells: CellList
 
-    def __init__(self, source: CellModel, composer: MessageComposer) -> None:
+    def __init__(self, source: CellModel) -> None:
         super().__init__(source, CellList(source))
-        self._composer = composer
 
     # Editing
 
@@ -43,7 +39,7 @@ class DocumentPage(DocumentView, ActionOwner):
         elif (place := self.parts.file.place_of(block)) is not None:
             self.parts.file.files.open(*place)
         elif self.source.header(block).kind == BlockKind.TOOL_CALL:
-            self._composer.write_command(self.source.view(block))
+            self.parts.submitter.copy_command(self.source.view(block))
         else:
             asked = block == self.parts.tour.tour.typo_block
             at = self.source.text(block).find(TYPO) if asked else -1
@@ -52,11 +48,6 @@ class DocumentPage(DocumentView, ActionOwner):
     def action_back(self) -> None:
         self.leave()
 
-    action_leave_file = controlled(lambda parts: parts.file.leave)
-    action_path_after_g = controlled(lambda parts: parts.file.go_to_path)
-    action_definition_after_g = controlled(lambda parts: parts.language.define)
-    action_explain_in_file = controlled(lambda parts: parts.language.explain)
-
     def action_edit_next(self) -> None:
         if self.editor is not None:
             self.editor.action_neighbour(1)
@@ -64,61 +55,6 @@ class DocumentPage(DocumentView, ActionOwner):
     def action_edit_previous(self) -> None:
         if self.editor is not None:
             self.editor.action_neighbour(-1)
-
-    action_edit_outside = controlled(lambda parts: parts.outside.edit)
-    action_undo = controlled(lambda parts: parts.undo.undo)
-    action_undo_theirs = controlled(lambda parts: parts.undo.undo_theirs)
-
-    # Whole cells
-
-    action_cut_out = controlled(lambda parts: parts.arranger.cut_out)
-    action_exclude = controlled(lambda parts: parts.arranger.exclude)
-    action_move = controlled(lambda parts: parts.arranger.move)
-    action_put = controlled(lambda parts: parts.arranger.put)
-    action_leave_move = controlled(lambda parts: parts.arranger.leave_move)
-    action_split = controlled(lambda parts: parts.arranger.split)
-
-    # Versions
-
-    action_time = controlled(lambda parts: parts.versions.tell_time)
-    action_history = controlled(
-        lambda parts: partial(parts.versions.show_history, parts.cells.focused_cell)
-    )
-    action_restore = controlled(lambda parts: parts.versions.restore)
-    action_fork_here = controlled(lambda parts: parts.versions.fork_here)
-
-    def action_blame(self) -> None:
-        if not any(self.cells.viewport.places):
-            self.hint(NO_CELL)
-        self.run_in_background(self.parts.blame.toggle)
-
-    # Other contexts
-
-    action_open_source = controlled(lambda parts: parts.drift.open_source)
-    action_push = controlled(lambda parts: parts.drift.push)
-    action_pull = controlled(lambda parts: parts.drift.pull)
-    action_merge = controlled(lambda parts: parts.drift.merge)
-    action_distill = controlled(lambda parts: parts.drift.distill)
-    action_commit = controlled(lambda parts: parts.drift.commit)
-
-    # Messages and models
-
-    action_next_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, 1))
-    action_previous_sibling = controlled(lambda parts: partial(parts.submitter.go_to_sibling, -1))
-
-    def action_send_again(self) -> None:
-        block = self.cells.focused_cell
-        if block is None or not self.parts.scope.host.situation.own_message:
-            self.hint("Only a message of your own can be edited and sent again.")
-        else:
-            self._composer.revise(block, self.source.text(block))
-
-    def action_answer_again(self) -> None:
-        block = self.cells.focused_cell
-        if block is None or not self.parts.scope.host.situation.answered:
-            self.hint("Only what a model has answered can be answered again.")
-        else:
-            self.run_in_background(partial(self.parts.submitter.answer_again, block))
 
     def action_reading(self) -> None:
         block, model, session = self.cells.focused_cell, None, self.parts.scope.session
@@ -129,21 +65,6 @@ class DocumentPage(DocumentView, ActionOwner):
                 model = author
         self.app.push_screen(ReadingPanel(session, model, self.source.changed))
 
-    action_allow_once = controlled(lambda parts: partial(parts.questions.decide, "once"))
-    action_allow_always = controlled(lambda parts: partial(parts.questions.decide, "always"))
-    action_deny = controlled(lambda parts: partial(parts.questions.decide, "no"))
-
-    # People
-
-    action_follow = controlled(lambda parts: parts.following.follow_who_is_in_cell)
-    action_point = controlled(lambda parts: parts.following.point)
-
-    # Finding
-
-    action_next_hit = controlled(lambda parts: partial(parts.find.step, 1))
-    action_previous_hit = controlled(lambda parts: partial(parts.find.step, -1))
-    action_end_find = controlled(lambda parts: parts.find.end)
-
     # Copying
 
     @work(exit_on_error=False)
@@ -151,7 +72,7 @@ class DocumentPage(DocumentView, ActionOwner):
         block = self.cells.focused_cell
         text = None if block is None else self.source.text(block)
         if text:
-            await self.copy_text(text)
+            await self.parts.scope.copy(text)
         else:
             self.hint("There is nothing to copy in this cell.")
 
@@ -161,7 +82,7 @@ class DocumentPage(DocumentView, ActionOwner):
         if block is None:
             self.hint("There is no cell to copy.")
         else:
-            await self.copy_text(cell_markdown(self.source.view(block)))
+            await self.parts.scope.copy(cell_markdown(self.source.view(block)))
 
     @work(exit_on_error=False)
     async def action_copy_json(self) -> None:
@@ -170,8 +91,4 @@ class DocumentPage(DocumentView, ActionOwner):
             return
         read = await self.parts.scope.call("block.read", {"block_id": block})
         if read is not None:
-            await self.copy_text(json.dumps(read, ensure_ascii=False, indent=2) + "\n")
-
-    async def copy_text(self, text: str) -> None:
-        """Put a text into the clipboard, and say which one."""
-        self.hint(await copy_text(text, self.app.copy_to_clipboard))
+            await self.parts.scope.copy(json.dumps(read, ensure_ascii=False, indent=2) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partialmethod
 from typing import Any, Final
 
 from antiphon.actions import Mode
@@ -10,9 +11,8 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_arranger import CellArranger
-from antiphon.screens.drift_pages import CellsModal, DifferenceModal
+from antiphon.screens.drift_pages import CellsModal, DifferenceModal, MergeModal
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.screens.merge_page import MergeModal
 from antiphon.screens.modals import LineModal
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon_kernel.types.drift import drift_origin, is_drifted
@@ -38,7 +38,7 @@ class DriftView(Controller):
     def _here(self) -> str:
         return self._session.document.context or ""
 
-    async def open_source(self) -> None:
+    async def action_open_source(self) -> None:
         """Open the context that the chosen cell came from, at the cell as it was then."""
         block = self._scope.cell_to("open the source of", finished=False)
         if block is None:
@@ -52,12 +52,6 @@ class DriftView(Controller):
             self._hint("This cell was written here.")
         else:
             self._scope.open_context(header.source_context, header.source_block, version=version)
-
-    async def push(self) -> None:
-        await self._move("push", "to")
-
-    async def pull(self) -> None:
-        await self._move("pull", "from")
 
     async def _move(self, way: str, whence: str) -> None:
         """Let the person tick cells, at first the chosen one, and move them."""
@@ -83,7 +77,10 @@ class DriftView(Controller):
         if told is not None:
             await self._send(way, {**about, **told})
 
-    async def merge(self) -> None:
+    action_push = partialmethod(_move, "push", "to")
+    action_pull = partialmethod(_move, "pull", "from")
+
+    async def action_merge(self) -> None:
         """Merge a fork of this context into it, or this one into what it is a fork of."""
         await self._contexts.refresh()
         here = self._here
@@ -107,7 +104,7 @@ class DriftView(Controller):
         if merged is not None and merged["target_context"] != here:
             self._scope.open_context(merged["target_context"], merged["block_id"])
 
-    async def distill(self) -> None:
+    async def action_distill(self) -> None:
         """Have a summary written of a context into this one."""
         source = await self._other("Distill which context?", PickerEntry(self._here, "this one"))
         models = [PickerEntry(one, one) for one in self._scope.models.here.names]
@@ -117,7 +114,7 @@ class DriftView(Controller):
             by = {"model": model} if model else {}
             await self._send("distill", {"source": source, "context": self._here, **by})
 
-    async def commit(self) -> None:
+    async def action_commit(self) -> None:
         """Write the chosen cell into files, after a look at the difference."""
         block = self._scope.cell_to("commit")
         if block is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
@@ -68,6 +68,18 @@ def _amount(size: Mapping[str, int]) -> str:
     return f"{characters} character{'s' * (characters > 1)}" if characters else ""
 
 
+class Author(NamedTuple):
+    """Whoever has made an edit."""
+
+    principal: str | None
+    """None: the person here, and what they have brought over."""
+    name: str | None
+    """None: the person here."""
+
+
+_OWN: Final = Author(None, None)
+
+
 class EditUndo(Controller):
     """Takes back what the person, or the author of a cell, has done last, and does it again."""
 
@@ -78,7 +90,7 @@ class EditUndo(Controller):
         self._arranger = arranger
         self._turns = turns
         self._tour = tour
-        self._undone_theirs: tuple[str, str] | None = None
+        self._undone_theirs: tuple[str, Author] | None = None
         """Block and author of an edit of theirs, or of a drift, that has just been undone."""
 
     def edited(self) -> None:
@@ -86,7 +98,7 @@ class EditUndo(Controller):
         self._undone_theirs = None
         self._arranger.forget()
 
-    async def undo(self) -> None:
+    async def action_undo(self) -> None:
         block = self._scope.block
         if block is None:
             if self._scope.mode is not Mode.WRITE or not self._scope.composer.draft.step(-1):
@@ -96,15 +108,17 @@ class EditUndo(Controller):
         if await self._arranger.undo(block):
             return
         self._source.ink.flash(block)
-        if await self._undo_text(block, self._scope.place(block)):
+        if await self._undo_text(block):
             self._arranger.state.disarranged.clear()  # Ctrl+Y brings the text back
             if self._source.header(block).kind == BlockKind.DRIFT:
-                self._undone_theirs = (block, self._source.me or "")
+                self._undone_theirs = block, Author(self._source.me, None)
                 self._hint("Took back what came from there · <key:redo> brings it back")
             if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
 
-    async def undo_theirs(self) -> None:
+    action_undo_edit = action_undo
+
+    async def action_undo_theirs(self) -> None:
         """Take back the last edit of the cell's author, or of who wrote last in a file; asks."""
         block = self._cells.focused_cell
         if block is None:
@@ -117,7 +131,8 @@ class EditUndo(Controller):
         if author == self._source.me:
             self._hint("This cell is yours: u takes back your own edit.")
             return
-        there = await self._apply("block.undo", block, author, name, preview=True)
+        whose = Author(author, name)
+        there = await self._apply("undo", block, whose, preview=True)
         if there is None:
             return
         what = f"{there.amount} by {name}, {there.age}?"
@@ -128,9 +143,8 @@ class EditUndo(Controller):
         if self._turns.is_streaming(author):
             await self._turns.stop(InterruptTarget(author, name))
         self._source.ink.flash(block)
-        place = self._scope.place(block)
-        if await self._undo_text(block, place, principal=author, name=name):
-            self._undone_theirs = (block, author)
+        if await self._undo_text(block, whose):
+            self._undone_theirs = block, whose
 
     async def _last_of_others(self, block: str) -> str | None:
         """Return the last one but the person who has changed a block; None if that is not known."""
@@ -147,7 +161,7 @@ class EditUndo(Controller):
             after = told.get("next")
         return found
 
-    async def redo(self) -> None:
+    async def action_redo(self) -> None:
         block = self._scope.block
         theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:
@@ -156,60 +170,45 @@ class EditUndo(Controller):
             return
         self._source.ink.flash(block)
         if theirs is not None and (theirs[0] == block or self._source.is_hidden(theirs[0])):
-            name = None if theirs[1] == self._source.me else self._source.name(theirs[1])[0]
-            await self._redo_text(theirs[0], principal=theirs[1], name=name)
+            await self._redo_text(theirs[0], "", theirs[1])
         elif not await self._arranger.redo(block):
             await self._redo_text(block, self._scope.place(block))
 
     # Of the text, which the kernel does by author
 
-    async def _undo_text(
-        self, block: str, place: str = "", *, principal: str | None = None, name: str | None = None
-    ) -> bool:
-        """Take back the last edit of a block, and say so; whether anything changed.
-
-        It is that of a principal with this name, else the person's own; `place` is the cell.
-        """
-        undone = await self._apply("block.undo", block, principal, name)
+    async def _undo_text(self, block: str, whose: Author = _OWN) -> bool:
+        """Take back an author's last edit of a block, and say so; whether anything changed."""
+        undone = await self._apply("undo", block, whose)
         if undone is not None:
-            self._hint(undone.report(name, place))
+            self._hint(undone.report(whose.name, self._scope.place(block)))
         return undone is not None
 
-    async def _redo_text(
-        self, block: str, place: str = "", *, principal: str | None = None, name: str | None = None
-    ) -> None:
-        """Do again what was undone last, and say so; arguments as of `_undo_text`."""
-        redone = await self._apply("block.redo", block, principal, name)
+    async def _redo_text(self, block: str, place: str, whose: Author = _OWN) -> None:
+        """Do again what was undone last, and say so with the `place` of the block."""
+        redone = await self._apply("redo", block, whose)
         if redone is None:
             return
-        if name is not None:
-            self._hint(f"{redone.restored or redone.amount} of {name} came back.")
+        if whose.name is not None:
+            self._hint(f"{redone.restored or redone.amount} of {whose.name} came back.")
         elif redone.removed and not redone.restored:
             self._hint(f"Removed {redone.removed}{place} again")
         else:
             self._hint(f"Brought back {redone.restored or redone.amount}{place}")
 
     async def _apply(
-        self,
-        tool: str,
-        block: str,
-        principal: str | None = None,
-        name: str | None = None,
-        *,
-        preview: bool = False,
+        self, what: str, block: str, whose: Author, *, preview: bool = False
     ) -> UndoneText | None:
-        """Return what a tool takes back, or would with `preview`; None, with a hint, if nothing."""
-        what = tool.removeprefix("block.")
+        """Undo or redo, or only look with `preview`; None, with a hint, if there is nothing."""
         params: dict[str, Any] = {"block_id": block, "preview": preview}
-        if principal is not None:
-            params["principal"] = principal
+        if whose.principal is not None:
+            params["principal"] = whose.principal
         try:
-            return UndoneText.of(await self._session.call(tool, params))
+            return UndoneText.of(await self._session.call(f"block.{what}", params))
         except AntiphonError as error:
             if error.code is ErrorCode.NO_KERNEL:
                 self._hint(f"Offline: {what} needs the kernel; try again when it is back.")
-            elif error.code in _NOTHING_LEFT and name is not None:
-                self._hint(f"There is nothing of {name} to {what} in this cell.")
+            elif error.code in _NOTHING_LEFT and whose.name is not None:
+                self._hint(f"There is nothing of {whose.name} to {what} in this cell.")
             else:
                 self._hint(_NOTHING_LEFT.get(error.code, error.message))
             return None

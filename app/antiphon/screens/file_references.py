@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from antiphon.project_files import ShownFile
+from antiphon.project_files import KernelFile
 from antiphon.render.view import ReferredLines
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon_kernel.text.patch import Hunk, PatchParser
@@ -53,7 +53,7 @@ class FileReferences(Controller):
                 if known is None or known[0] != told["version"]:
                     known = told["version"], await self._lines(told, reference)
                     self._read[cell.id] = known
-                notes = (*known[1].notes, *ShownFile.of(told).notes)
+                notes = (*known[1].notes, *KernelFile.of(told).notes)
                 self._source.show_lines(cell.id, known[1]._replace(notes=notes))
 
     async def _lines(self, told: Mapping[str, Any], reference: Mapping[str, Any]) -> ReferredLines:

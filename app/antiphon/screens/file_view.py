@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
-from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, ShownFile, mentions
+from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, KernelFile, mentions
 from antiphon.render.cell_renderer import command_of
 from antiphon.render.differences import changed_place
 from antiphon.render.display import displayable_in_a_row
@@ -87,7 +88,7 @@ class FileView(Controller):
         if self._scope.file is not None and not self._scope.file.is_dirty:
             self._show(replace(self._scope.file, is_dirty=True))
 
-    def _show(self, file: ShownFile) -> None:
+    def _show(self, file: KernelFile) -> None:
         before, self._scope.file = self._scope.file, file
         if before is None or file == before:
             return
@@ -104,7 +105,7 @@ class FileView(Controller):
             return
         try:
             told = await self._session.call("file.open", {"path": file.context})
-            self._show(ShownFile.of(told))
+            self._show(KernelFile.of(told))
             self._show_findings(file.block)
             await self._tell_of_disk(told)
             version, seen = self._source.versions[file.block], self._seen
@@ -149,7 +150,7 @@ class FileView(Controller):
         found = {int(one["line"]): LineMark.FOUND for one in self._findings}
         self._cells.mark_lines({**self._of_git, **found})
 
-    async def show_findings(self) -> None:
+    async def action_findings(self) -> None:
         """Let the person choose one of the places in which checks have found something."""
         file, rows = self._scope.file, self._findings
         if file is None or not rows:
@@ -165,7 +166,7 @@ class FileView(Controller):
 
     # What is done with it
 
-    async def save(self) -> None:
+    async def action_save(self) -> None:
         """Write it to disk; ask about conflicts, and about a file that was deleted there."""
         await self.refresh()
         file = self._scope.file
@@ -183,10 +184,10 @@ class FileView(Controller):
             params["anew"] = True
         told = await self._scope.call("file.save", params, "Not saved")
         if told is not None:
-            self._show(ShownFile.of(told))
+            self._show(KernelFile.of(told))
             self._hint("Saved." if told["written"] else "Saved already: the disk has this text.")
 
-    async def _decide(self, file: ShownFile) -> None:
+    async def _decide(self, file: KernelFile) -> None:
         told = await self._scope.call("file.diff", {"path": file.path})
         if told is None or not told["conflicts"]:
             return
@@ -199,14 +200,17 @@ class FileView(Controller):
         elif self._scope.file is not None and self._scope.file.state != CONFLICT:
             self._hint("No conflict is left: <key:undo> takes back what you decided last.")
 
-    def leave(self) -> None:
-        self.files.go_back()
+    def action_leave_file(self) -> None:
+        self.files.pages.go_back()
+
+    def action_other_page(self) -> None:
+        self.files.pages.come()
 
     # Other files
 
-    async def find(self) -> None:
+    async def action_files(self) -> None:
         """Let the person choose a file by its name."""
-        self._scope.host.run_one_of("paths", self._fetch)
+        self._scope.host.run_one_of("paths", partial(self.files.fetch, self._scope))
 
         async def ask(typed: str) -> Sequence[PickerEntry]:
             await self.files.has_paths.wait()
@@ -223,10 +227,7 @@ class FileView(Controller):
             line = picker.typed.rpartition(":")[2] if ":" in picker.typed else ""
             self.files.open(chosen, max(int(line) - 1, 0) if line.isdecimal() else None)
 
-    async def _fetch(self) -> None:
-        await self.files.fetch(self._scope)
-
-    async def search(self) -> None:
+    async def action_search_files(self) -> None:
         """Let the person choose a line that has a text."""
         may_ask = self._session.user.works_on_host
         denial = "Only the owner of the kernel searches its files."
@@ -266,7 +267,7 @@ class FileView(Controller):
             line = lines.place.start
         return reference["context"], line
 
-    async def go_to_path(self) -> None:
+    async def action_go_to_path(self) -> None:
         """Open the file that is named at the cursor, or one of those in the chosen cell."""
         self._cells.undo_first()
         block = None if self._scope.editor is not None else self._cells.focused_cell
@@ -296,6 +297,8 @@ class FileView(Controller):
                 return
             named = [named[int(chosen)]]
         self.files.open(*named[0])
+
+    action_path_after_g = action_go_to_path
 
     def _text_with_paths(self) -> str | None:
         """Return the line, or the path in it, that the cursor is at; else the text of the cell."""

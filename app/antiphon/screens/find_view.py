@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import Any, Final
 
 from textual.widget import Widget
 
+from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.widgets.block_list import Anchor, CellChange, HitPlace, TextFinder
@@ -53,7 +55,7 @@ class _BeforeFind:
 class FindView(Controller):
     """Search for a text in the cells, or in the one that is edited.
 
-    It is open from `open` until `end` or `leave`, also while the person does something else.
+    It is open from `action_find` until `end` or `leave`, also while the person does something else.
     """
 
     def __init__(self, scope: ActionScope) -> None:
@@ -83,12 +85,21 @@ class FindView(Controller):
 
     # Beginning and end
 
-    def open(self) -> None:
+    def action_find(self) -> None:
         """Ask for a text; in a cell that is being edited for one in there."""
-        editor, was_open = self._scope.area.editor, self.is_open
+        editor, was_open, mode = self._scope.area.editor, self.is_open, self._scope.mode
+        if mode is Mode.FIND:
+            self.step(1)
+            return
+        if mode in (Mode.WRITE, Mode.NAVIGATE):
+            self.focused_before = self._cells.screen.focused
         self._open(self._position(editor), "this context" if editor is None else "this cell")
         if not was_open:
             self.look_for(self._bar.input.value)
+        if editor is None:
+            self._cells.read_all()
+
+    action_find_text = action_find
 
     def go_on(self, query: str, place: HitPlace | None) -> None:
         """Go on with a search of another screen that showed this context."""
@@ -162,6 +173,8 @@ class FindView(Controller):
         self._wake.set()
         self.changed.notify()
 
+    action_end_find = end
+
     def leave(self) -> None:
         """End the search and go to where the person was before it."""
         self._go_back()
@@ -187,6 +200,38 @@ class FindView(Controller):
             origin.editor.select(*origin.selection)
 
     # Searching
+
+    async def action_search(self) -> None:
+        """Let the person look for a text in all contexts, and go to a cell that has it."""
+        if not self._session.is_live:
+            self._hint("Offline: a search in all contexts needs the kernel; / finds in this one.")
+            return
+
+        async def ask(query: str) -> Sequence[PickerEntry]:
+            is_lower = query == query.lower()
+            params = {
+                "query": f"(?i){re.escape(query)}" if is_lower else query,
+                "regex": is_lower,
+                "kinds": [kind.value for kind in BlockKind],
+                "context_lines": 0,
+                "max_blocks": FOUND_BLOCKS,
+                "max_matches_per_block": FOUND_IN_A_BLOCK,
+            }
+            found = await self._scope.call("kernel.search", params) if query.strip() else None
+            return [] if found is None else list(map(_found_entry, found["results"]))
+
+        empty = "Type what to look for: lower case finds both cases."
+        modal = PickerModal("Search in all contexts", ask, empty=empty)
+        block = await self._scope.host.app.push_screen_wait(modal)
+        if block is None:
+            return
+        context, document = block.partition(".")[0], self._session.document
+        is_read = block in document or not self._session.replica.omitted
+        if context != document.context or not is_read:
+            self._scope.open_context(context, block, query=modal.typed)
+        elif self._cells.has_cell(block):
+            self._scope.area.leave()
+            self.find_from(block, modal.typed)
 
     async def _follow(self) -> None:
         while self.is_open:
@@ -237,6 +282,9 @@ class FindView(Controller):
         elif (self._cells.position(), self.place) == before:
             self._hint("This is the only hit.")
 
+    action_next_hit = partialmethod(step, 1)
+    action_previous_hit = partialmethod(step, -1)
+
     def _go(self, direction: int) -> bool:
         """Go to a hit; False if there is none."""
         start = self.place or (self._origin.start if self._origin is not None else None)
@@ -270,31 +318,6 @@ class FindView(Controller):
             if self.place is not None and text.block == self.place.block:
                 offset = shift_through(self.place.offset, text.splices, stick="right")
                 self.place = self.place._replace(offset=offset)
-
-
-async def choose_found(scope: ActionScope) -> tuple[str, str] | None:
-    """Let the person look for a text, in a worker; return the block chosen and what was typed."""
-    typed = ""
-
-    async def ask(query: str) -> Sequence[PickerEntry]:
-        nonlocal typed
-        typed = query
-        is_lower = query == query.lower()
-        params = {
-            "query": f"(?i){re.escape(query)}" if is_lower else query,
-            "regex": is_lower,
-            "kinds": [kind.value for kind in BlockKind],
-            "context_lines": 0,
-            "max_blocks": FOUND_BLOCKS,
-            "max_matches_per_block": FOUND_IN_A_BLOCK,
-        }
-        found = await scope.call("kernel.search", params) if query.strip() else None
-        return [] if found is None else list(map(_found_entry, found["results"]))
-
-    empty = "Type what to look for: lower case finds both cases."
-    modal = PickerModal("Search in all contexts", ask, empty=empty)
-    block = await scope.host.app.push_screen_wait(modal)
-    return None if block is None else (block, typed)
 
 
 def _found_entry(found: Mapping[str, Any]) -> PickerEntry:

@@ -130,7 +130,7 @@ class Following(Controller):
         self.update()
         self.changed.notify()
 
-    def follow_who_is_in_cell(self) -> None:
+    def action_follow(self) -> None:
         """Follow who is in the focused cell; say who could be followed if it is nobody."""
         if self._has_just_stopped:
             return
@@ -217,7 +217,7 @@ class Following(Controller):
 
     # Pointing and gathering
 
-    def point(self) -> None:
+    def action_point(self) -> None:
         """Point at a line of the focused cell, the next one each time."""
         before, cells, block = self.pointer, self._cells, self._cells.focused_cell
         lines = cells.shown.lines(block) if block is not None else []
@@ -232,7 +232,7 @@ class Following(Controller):
         if chosen == before:
             self._hint("You point at it: there is no other line of the cell here.")
 
-    def gather(self) -> None:
+    def action_gather(self) -> None:
         """Ask the others to come to where the person is."""
         self._say(self.pointer, gathers=True)
         self._hint("The others are asked to come here.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from typing import ClassVar, Final, NamedTuple
@@ -24,8 +23,8 @@ from antiphon.render.timeline import (
     VersionPiece,
 )
 from antiphon.render.wrap import WrapPiece, wrap
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import HintingModal, TextPage
-from antiphon.session import KernelCalls
 from antiphon.time_format import format_absolute
 from antiphon.widgets.status import KeyLines, Row, StatusLine, StatusSpan
 from antiphon_kernel.document.rendering import render
@@ -68,60 +67,66 @@ _KEYS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySource:
-    """Questions of the page, and the way to each answer."""
+class HistorySource(Controller):
+    """The cells of the page, with all that their texts have held and who wrote it."""
 
-    steps: Callable[[str | None], Awaitable[Sequence[HistoryStep] | None]]
-    """Answers the changes of a block, or of the context; None if that cannot be said."""
-    timeline: Callable[[str], Awaitable[Timeline | None]]
-    """Answers everything that a block's text has held; None if that cannot be said."""
-    author: Callable[[str], tuple[str, int]]
-    """Returns name and colour slot of a principal."""
-    title: Callable[[str], tuple[str, int]]
-    """Returns the words above a block, and their colour slot."""
-    order: Sequence[str]
-    """The blocks of the page."""
+    def __init__(self, scope: ActionScope) -> None:
+        super().__init__(scope)
+        document, source = scope.session.document, scope.source
+        self.order = [one for one in document.block_ids() if not source.is_hidden(one)]
+        self._names = {one: scope.name(one) for one in source.ids()}
 
+    def author(self, principal: str) -> tuple[str, int]:
+        """Return name and colour slot of a principal."""
+        return self._source.shown_name(principal)
 
-async def read_steps(kernel: KernelCalls, block: str | None) -> Sequence[HistoryStep] | None:
-    """Return the changes of a block, or the latest ones of the context; None if not said."""
-    document, found = kernel.session.document, list[HistoryStep]()
-    tool, params = "block.history", {"block_id": block, "limit": STEPS_A_CALL}
-    if block is None:
-        params = {"context": document.context, "last": STEPS_KEPT, "limit": STEPS_A_CALL}
-        tool = "context.history"
-    after: int | None = 0
-    while after is not None:
-        page = await kernel.call(tool, {**params, "after_version": after}, _NO_HISTORY)
-        if page is None:
+    def name(self, block: str) -> str:
+        """Return the number of a cell as it was when the history was opened."""
+        return self._names.get(block, "¶0")
+
+    def title(self, block: str) -> tuple[str, int]:
+        """Return the words above a block, and their colour slot."""
+        header = self._source.header(block)
+        name, colour = self.author(header.author)
+        return f"{name} {self.name(block)} {header.kind.replace('_', ' ')}", colour
+
+    async def steps(self, block: str | None) -> Sequence[HistoryStep] | None:
+        """Return the changes of a block, or the latest ones of the context; None if not said."""
+        document, found = self._session.document, list[HistoryStep]()
+        tool, params = "block.history", {"block_id": block, "limit": STEPS_A_CALL}
+        if block is None:
+            params = {"context": document.context, "last": STEPS_KEPT, "limit": STEPS_A_CALL}
+            tool = "context.history"
+        after: int | None = 0
+        while after is not None:
+            page = await self._scope.call(tool, {**params, "after_version": after}, _NO_HISTORY)
+            if page is None:
+                return None
+            for one in page["versions"]:
+                if one["operation"] == _FINDINGS:
+                    continue
+                version = one["version"] if block is None else one["context_version"]
+                blocks = one["blocks"] if block is None else {block: one["version"]}
+                who = one["principal"], displayable_in_a_row(one["username"])
+                found.append(HistoryStep(version, one["time"], *who, one["operation"], blocks))
+            after = page.get("next")
+        return found
+
+    async def timeline(self, block: str) -> Timeline | None:
+        """Return everything that a block's text has held; None if the kernel does not say."""
+        document = self._session.document
+        if not is_text(document.schema(block)):
+            # Structured content is shown as it is now.
+            now = TimelineText(render(document, block), document.header(block).author, 1)
+            return Timeline((now,), 1)
+        result = await self._scope.call("block.timeline", {"block_id": block}, _NO_HISTORY)
+        if result is None:
             return None
-        for one in page["versions"]:
-            if one["operation"] == _FINDINGS:
-                continue
-            version = one["version"] if block is None else one["context_version"]
-            blocks = one["blocks"] if block is None else {block: one["version"]}
-            who = one["principal"], displayable_in_a_row(one["username"])
-            found.append(HistoryStep(version, one["time"], *who, one["operation"], blocks))
-        after = page.get("next")
-    return found
-
-
-async def read_timeline(kernel: KernelCalls, block: str) -> Timeline | None:
-    """Return everything that a block's text has held; None if the kernel does not say."""
-    document = kernel.session.document
-    if not is_text(document.schema(block)):
-        # Structured content is shown as it is now.
-        now = TimelineText(render(document, block), document.header(block).author, 1)
-        return Timeline((now,), 1)
-    result = await kernel.call("block.timeline", {"block_id": block}, _NO_HISTORY)
-    if result is None:
-        return None
-    texts = (
-        TimelineText(one["text"], one["principal"], one["since"], one.get("until"))
-        for one in result["texts"]
-    )
-    return Timeline(tuple(texts), result["version"])
+        texts = (
+            TimelineText(one["text"], one["principal"], one["since"], one.get("until"))
+            for one in result["texts"]
+        )
+        return Timeline(tuple(texts), result["version"])
 
 
 class HistoryChoice(NamedTuple):
@@ -179,7 +184,6 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         self._positions = {one: place for place, one in enumerate(source.order)}
         self._timelines: dict[str, Timeline] = {}
         self._missing: dict[str, None] = {}
-        self._is_loading = False
         self._at = 0
         self._changed_row = 0
         self._playing: Timer | None = None
@@ -324,24 +328,14 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
             y=max(0, self._changed_row - self._page.size.height // 3), animate=False
         )
 
-    def _fetch_missing(self) -> None:
-        if self._missing and not self._is_loading:
-            self._is_loading = True
-            self.run_in_background(self._fetch_timelines)
-
     async def _fetch_timelines(self) -> None:
-        try:
-            while self._missing:
-                block = next(iter(self._missing))
-                line = await self._source.timeline(block)
-                self._missing.pop(block, None)
-                if line is None:
-                    line = Timeline((), 0)
-                self._timelines[block] = line
-                for forgotten in list(self._timelines)[:-_TIMELINES]:
-                    del self._timelines[forgotten]
-        finally:
-            self._is_loading = False
+        while self._missing:
+            block = next(iter(self._missing))
+            line = await self._source.timeline(block)
+            self._missing.pop(block, None)
+            self._timelines[block] = line or Timeline((), 0)
+            for forgotten in list(self._timelines)[:-_TIMELINES]:
+                del self._timelines[forgotten]
         if self.is_attached:
             self._show()
 
@@ -422,7 +416,7 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         self._changed_row = 0
         if line is None:
             self._missing[block] = None
-            self.call_later(self._fetch_missing)
+            self.call_later(self.run_one_of, "timelines", self._fetch_timelines)
             return [[StatusSpan("…", theme.dim)]]
         found = line.lines(self._version(block, step), shows_change=block in step.blocks)
         rows: list[list[StatusSpan]] = []

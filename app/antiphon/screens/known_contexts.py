@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from antiphon.project_files import KernelFile
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.session import KernelCalls
 from antiphon.widgets.block_list import MessageLocation, Siblings
-from antiphon.widgets.sidebar import ContextName, FileName
+from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.signal import Signal
 
@@ -30,7 +31,7 @@ class KnownContexts(Controller):
         self._branched_at: Sequence[tuple[str, int]] = ()
         """Ids and versions of the contexts when it was last asked where they branch."""
         self.changed = Signal[()]()
-        self.files: Sequence[FileName] = ()
+        self.files: Sequence[KernelFile] = ()
         """The files that are open, as the kernel listed them last."""
 
     @property
@@ -76,7 +77,7 @@ class KnownContexts(Controller):
             told = await self._session.call("file.status", {})
         except AntiphonError:  # by a kernel that is not there, or that is older
             return
-        files = [FileName.of(one) for one in told["files"]]
+        files = [KernelFile.of(one) for one in told["files"]]
         if files != self.files:
             self.files = files
             self.changed.notify()

@@ -42,7 +42,7 @@ class LanguageView(Controller):
         offset = None if block is None else self._scope.area.cursor_in(block)
         return None if block is None or offset is None else self._source.text(block)[:offset]
 
-    async def define(self) -> None:
+    async def action_definition(self) -> None:
         """Go to the definition of what is named at the cursor."""
         told, file = await self._ask("definition"), self._scope.file
         if told is None or file is None:
@@ -63,7 +63,9 @@ class LanguageView(Controller):
         elif chosen is not None:
             self._scope.files.open(places[chosen]["path"], places[chosen]["line"])
 
-    async def explain(self) -> None:
+    action_definition_after_g = action_definition
+
+    async def action_explain(self) -> None:
         """Show what the server says of the name at the cursor."""
         told = await self._ask("hover")
         if told is not None and "\n" in told["text"]:
@@ -71,7 +73,9 @@ class LanguageView(Controller):
         elif told is not None:
             self._hint(displayable_in_a_row(told["text"]) or "Nothing is known of this place.")
 
-    async def complete(self) -> None:
+    action_explain_in_file = action_explain
+
+    async def action_complete(self) -> None:
         """Offer what can stand at the cursor, as long as it goes with what is typed there."""
         editor, text = self._scope.editor, self._text_before()
         told = await self._ask("completion")

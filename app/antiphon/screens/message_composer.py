@@ -9,10 +9,8 @@ from textual.binding import BindingType
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
-from antiphon.render.differences import arguments_of
-from antiphon.render.view import CellView
-from antiphon.screens.action_owner import ActionOwner, controlled
-from antiphon.widgets.composer import SHELL_MARK, Composer, ComposerEditor
+from antiphon.screens.action_owner import ActionOwner
+from antiphon.widgets.composer import Composer, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 
 
@@ -41,7 +39,8 @@ class MessageComposer(Composer, ActionOwner):
         elif not self.draft.text:
             parts.live.go()
 
-    action_newline = controlled(lambda parts: parts.composer.editor.new_line)
+    def action_newline(self) -> None:
+        self.editor.new_line()
 
     def action_message_history(self) -> None:
         try:
@@ -82,35 +81,3 @@ class MessageComposer(Composer, ActionOwner):
         elif cells.focused_cell is None:
             cells.focus_neighbour(-1)
         cells.focus()
-
-    # What comes from a cell
-
-    def write_command(self, call: CellView) -> None:
-        """A call stays as it was made; a copy of its command can be changed and run."""
-        command = call.text or (arguments_of(call.header.input) or {}).get("command")
-        if not command or not isinstance(command, str):
-            self.hint("This call has no command that could be run again.")
-        elif not self.parts.source.user.works_on_host:
-            self.hint("Only an owner runs commands here: <key:copy> copies this one.")
-        elif self.draft.text.strip():
-            self.hint("The composer is not empty: send or clear it, then copy the command.")
-        else:
-            self.draft.write(SHELL_MARK + command)
-            self._write_on()
-            self.hint(
-                "The call stays as it is: edit a copy of it here, or press <key:send> to be asked."
-            )
-
-    def revise(self, message: str, text: str) -> None:
-        """Put a message that was sent into the composer: what Enter sends is in its place."""
-        if self.draft.text.strip():
-            self.hint("The composer is not empty: send or clear it, then edit the message.")
-            return
-        self.parts.submitter.revise(message, text)
-        self._write_on()
-        self.hint("<key:send> sends it again, in a branch if something follows it.")
-
-    def _write_on(self) -> None:
-        """Go to the end of the message."""
-        self.editor.move_cursor(self.editor.document.end)
-        self.editor.focus()

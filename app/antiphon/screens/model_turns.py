@@ -153,8 +153,11 @@ class ModelTurns(Controller):
         principal = me.principal if me is not None else None
         return self.running.target(self._scope.block, principal, self.current())
 
-    async def interrupt(self) -> None:
-        """Stop what the person means by Ctrl+C, or say why that is not possible."""
+    async def action_interrupt(self) -> None:
+        """Copy what is selected; else stop what the person means by Ctrl+C, or say why not."""
+        if selected := self._scope.selection:
+            await self._scope.copy(selected)
+            return
         # A turn that has just been asked for is not seen yet.
         target = self.target() or InterruptTarget(None, "all")
         if not self._session.is_live:

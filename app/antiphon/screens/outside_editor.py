@@ -25,7 +25,7 @@ _CONFLICTS = (ErrorCode.STALE_VERSION, ErrorCode.CONTENT_MISMATCH)
 class OutsideEditor(Controller):
     """Gives the chosen cell to an editor, and merges what comes back."""
 
-    async def edit(self) -> None:
+    async def action_edit_outside(self) -> None:
         block = self._scope.cell_to("edit", finished=False)
         reason = None if block is None else self._source.edit_denied_reason(block)
         if block is None or reason is not None:

@@ -19,6 +19,8 @@ from antiphon.actions import shown_key
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.markdown_source import first_line
+from antiphon.screens.action_scope import ActionScope
+from antiphon.screens.following import Following
 from antiphon.screens.known_contexts import (
     create_context,
     fork_context,
@@ -26,10 +28,8 @@ from antiphon.screens.known_contexts import (
     rename_context,
 )
 from antiphon.screens.modals import ConfirmModal, HintingModal, LineModal, TextPage, wrapped
-from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import KernelCalls, Session
 from antiphon.time_format import format_absolute, format_time_since
-from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.sidebar import ContextName, context_entries
 from antiphon.widgets.status import Keys, StatusSpan, cut_to, key_rows
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
@@ -213,13 +213,11 @@ class ContextsPanel(Panel):
         Binding("z", "archived", "archived ones"),
     ]
 
-    def __init__(
-        self, session: Session, memory: ViewStateStore, show: Callable[[str], None]
-    ) -> None:
+    def __init__(self, scope: ActionScope, show: Callable[[str], None]) -> None:
         """`show` opens a context."""
-        super().__init__(session)
-        self._memory = memory
-        self._here = session.document.context or ""
+        super().__init__(scope.session)
+        self._memory = scope.memory
+        self._here = scope.session.document.context or ""
         self._show = show
         self._shows_archived = False
         self._entries: Sequence[tuple[ContextName, str]] = ()
@@ -282,7 +280,8 @@ class ContextsPanel(Panel):
     def _open(self, context: str | None) -> None:
         if context is not None:
             self.dismiss(None)
-            self._show(context)
+            if context != self._here:
+                self._show(context)
 
     @work(exit_on_error=False)
     async def action_new(self) -> None:
@@ -386,18 +385,11 @@ class PeoplePanel(Panel):
         Binding("x", "kick", "kick, revoke a key"),
     ]
 
-    def __init__(
-        self,
-        session: Session,
-        source: CellModel,
-        follow: Callable[[str], bool],
-        copy: Callable[[str], None],
-    ) -> None:
-        """`follow` returns whether a principal is here; `copy` is for pasting a text elsewhere."""
-        super().__init__(session)
-        self._source = source
-        self._follow = follow
-        self._copy = copy
+    def __init__(self, scope: ActionScope, following: Following) -> None:
+        super().__init__(scope.session)
+        self._scope = scope
+        self._source = scope.source
+        self._following = following
         self._members: Sequence[KnownMember] = ()
         self._keys: Sequence[Mapping[str, str]] = ()
         """SSH keys that let somebody in, as `key.list` tells of them."""
@@ -460,7 +452,8 @@ class PeoplePanel(Panel):
     def action_follow(self) -> None:
         if (chosen := self._chosen_member()) is None:
             return
-        if self._follow(chosen.principal):
+        if any(one.principal == chosen.principal for one in self._following.others()):
+            self._scope.host.follow(chosen.principal)
             self.dismiss(None)
         else:
             self.notify_person(f"{chosen.name} is in no cell of this context.")
@@ -470,7 +463,7 @@ class PeoplePanel(Panel):
         made = await self.kernel.call("kernel.invite", {"role": role}, "Not invited")
         if made is not None:
             line = str(made.get("join") or made["token"])
-            self._copy(line)
+            await self._scope.copy(line)
             self.notify_person(f"Copied. For a day this line lets people in as {role}s: {line}")
 
     @work(exit_on_error=False)

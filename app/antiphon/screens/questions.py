@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any, Final
 
 from antiphon.actions import Mode
@@ -138,7 +138,7 @@ class Questions(Controller):
 
     # Deciding
 
-    async def decide(self, decision: str) -> None:
+    async def _decide(self, decision: str) -> None:
         """Tell the kernel a decision (once, always, no) about the focused call."""
         block = self._cells.focused_cell
         if block is None or not self._scope.host.situation.asks:
@@ -163,6 +163,10 @@ class Questions(Controller):
         if is_decided:
             self._decided = block
             self._choose_next()
+
+    action_allow_once = partialmethod(_decide, "once")
+    action_allow_always = partialmethod(_decide, "always")
+    action_deny = partialmethod(_decide, "no")
 
     async def _answer(self, block: str, asked: Mapping[str, Any], decision: str) -> bool:
         """Answer what a server asks, by a form or at once; whether that was done."""

@@ -150,4 +150,4 @@ class ReplayFrame(ConversationFrame):
         except AntiphonError as error:
             self.hint(f"Not forked: {error.message}")
             return
-        self.parts.scope.open_context(str(made["context_id"]), None)
+        self.parts.scope.open_context(str(made["context_id"]))

@@ -97,7 +97,7 @@ class SidebarView(Controller):
         self.focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
 
-    def toggle(self) -> None:
+    def action_sidebar(self) -> None:
         """Into the sidebar, which comes if it is not there; from inside, put it away."""
         frame, size = self._frame, self._frame.screen.size
         if frame.is_beside and self._scope.file is not None:
@@ -135,6 +135,8 @@ class SidebarView(Controller):
             is_file = self._scope.file is not None
             before = self._cells if is_file else self._scope.composer.editor
         before.focus(scroll_visible=False)
+
+    action_leave_contexts = leave
 
     def look_at_contexts(self) -> None:
         if self._frame.has_sidebar:
@@ -174,7 +176,7 @@ class SidebarView(Controller):
         An entry of the project's tree begins with a slash: a folder is opened or closed.
         """
         session = self._scope.session
-        file = next((one for one in self._contexts.files if one.id == context), None)
+        file = next((one for one in self._contexts.files if one.context == context), None)
         if context == session.document.context:
             self.leave()
         elif not session.is_live:
@@ -186,4 +188,4 @@ class SidebarView(Controller):
         elif context.startswith("/"):
             self._scope.files.open(context[1:])
         else:
-            self._scope.open_context(context, None)
+            self._scope.open_context(context)

@@ -70,19 +70,19 @@ class SlashCommands(Controller):
                 "refer", "Refer to a file, which models then read.", self._refer, "a path"
             ),
         )
+
+        def call(action: str, _: str) -> None:
+            self._scope.host.call_action(action)
+
         plain = (
             SlashCommand(
                 action.name.replace("_", "-"),
                 situation.fill(action.title),
-                partial(self._do_action, action.name),
+                partial(call, action.name),
             )
             for action in self._scope.keymap.palette_actions(situation)
         )
         return {one.name: one for one in (*with_arguments, *plain)}
-
-    def _do_action(self, action: str, _: str) -> None:
-        """Do what a command without an argument does."""
-        self._scope.host.call_action(action)
 
     def run(self, text: str) -> bool:
         """Do what a message says that is a command; whether it is one."""
@@ -141,7 +141,7 @@ class SlashCommands(Controller):
     async def _create(self, label: str) -> bool:
         made = await create_context(self._scope, label)
         if made is not None:
-            self._scope.open_context(made, None)
+            self._scope.open_context(made)
         return made is not None
 
     async def _refer(self, place: str) -> bool:

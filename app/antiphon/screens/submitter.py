@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import partial, partialmethod
 from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
+from antiphon.render.differences import arguments_of
+from antiphon.render.view import CellView
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.modals import CommandModal
 from antiphon.widgets.block_list import MessageLocation
@@ -17,7 +19,7 @@ from antiphon.widgets.composer import SHELL_MARK
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, permission_denied
 from antiphon_kernel.types.quoting import join_names, quote
 
 NOBODY_AFTER = 1.0
@@ -70,10 +72,32 @@ class MessageSubmitter(Controller):
         pending, self.pending = self.pending, replace(self.pending, waiting=None)
         return pending
 
-    def revise(self, block: str, text: str) -> None:
-        """Put a message that was sent into the empty composer: what Enter sends is in its place."""
-        self._draft.write(text)
-        self.pending.revised = block
+    def action_send_again(self) -> None:
+        """Put the chosen message into the composer: what Enter sends is in its place."""
+        block = self._cells.focused_cell
+        if block is None or not self._scope.host.situation.own_message:
+            self._hint("Only a message of your own can be edited and sent again.")
+        elif self._draft.text.strip():
+            self._hint("The composer is not empty: send or clear it, then edit the message.")
+        else:
+            self._scope.composer.write(self._source.text(block))
+            self.pending.revised = block
+            self._hint("<key:send> sends it again, in a branch if something follows it.")
+
+    def copy_command(self, call: CellView) -> None:
+        """Put the command of a call into the composer: the call stays as it was made."""
+        command = call.text or (arguments_of(call.header.input) or {}).get("command")
+        if not command or not isinstance(command, str):
+            self._hint("This call has no command that could be run again.")
+        elif not self._source.user.works_on_host:
+            self._hint("Only an owner runs commands here: <key:copy> copies this one.")
+        elif self._draft.text.strip():
+            self._hint("The composer is not empty: send or clear it, then copy the command.")
+        else:
+            self._scope.composer.write(SHELL_MARK + command)
+            self._hint(
+                "The call stays as it is: edit a copy of it here, or press <key:send> to be asked."
+            )
 
     def draft_changed(self) -> None:
         """Write a new message next if the composer has been cleared."""
@@ -200,10 +224,9 @@ class MessageSubmitter(Controller):
             AntiphonError: if one of them cannot be; then none is.
         """
         if paths and self._session.options.is_guest:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"For guests no file can be attached, as {quote(paths[0])} would be: paste its"
-                " text. If no file is meant, put a space behind the @.",
+                " text. If no file is meant, put a space behind the @."
             )
         if paths:
             files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
@@ -237,7 +260,7 @@ class MessageSubmitter(Controller):
 
     # Branches
 
-    def go_to_sibling(self, step: int) -> None:
+    def _go_to_sibling(self, step: int) -> None:
         """Show the message so many places further in the place of the focused one."""
         block, hint = self._cells.focused_cell, self._scope.hint
         siblings = None if block is None else self._cells.source.branches.siblings(block)
@@ -253,8 +276,15 @@ class MessageSubmitter(Controller):
             place = siblings.places[position]
             self._scope.open_context(place.context, place.block)
 
-    async def answer_again(self, block: str) -> None:
+    action_next_sibling = partialmethod(_go_to_sibling, 1)
+    action_previous_sibling = partialmethod(_go_to_sibling, -1)
+
+    async def action_answer_again(self) -> None:
         """Have an answer made again, in a branch; after an error it goes on where it ended."""
+        block = self._cells.focused_cell
+        if block is None or not self._scope.host.situation.answered:
+            self._hint("Only what a model has answered can be answered again.")
+            return
         if self._session.document.header(block).metadata.get(CAN_RETRY) is True:
             if await self._scope.models.go_on(block):
                 self._cells.to_tail()
@@ -268,7 +298,7 @@ class MessageSubmitter(Controller):
         if context == self._session.document.context:
             self._cells.to_tail()
         else:
-            self._scope.open_context(context, None)
+            self._scope.open_context(context)
 
 
 def _command(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from antiphon.project_files import ShownFile
+from antiphon.project_files import KernelFile
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.find_view import FindView
@@ -17,7 +17,7 @@ class Destination(NamedTuple):
     """A context to show, and where in it."""
 
     context: str
-    file: ShownFile | None = None
+    file: KernelFile | None = None
     block: str | None = None
     query: str = ""
     """A text to find in the block."""

@@ -90,7 +90,7 @@ class Visitors(Controller):
             # Asked again when the connection is back, from the beginning: numbers start anew.
             self._last_request = 0
 
-    async def decide(self) -> None:
+    async def action_decide_key(self) -> None:
         """Ask about the oldest key that waits, and tell the kernel."""
         if not self.waiting:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from rich.style import Style
 from textual import events
@@ -13,6 +13,7 @@ from textual.message import Message
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
+from antiphon.project_files import KernelFile
 from antiphon.project_tree import PROJECT, ROOT, TreeRow, folder_of
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.status import Participant, Row, StatusRows, StatusSpan
@@ -58,22 +59,6 @@ class ContextName(NamedTuple):
         """How far a fork and its source are apart: `↑3 ↓1`; empty if they are not."""
         counts = (("↑", self.ahead), ("↓", self.behind))
         return " ".join(f"{sign}{count}" for sign, count in counts if count)
-
-
-class FileName(NamedTuple):
-    """A file that is open."""
-
-    id: str
-    """Id of its context."""
-    path: str
-    mark: str
-    """How it differs from the disk, `!` for a conflict, and from the last commit, as git says."""
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> FileName:
-        """Return the file that `file.status` tells of."""
-        state = "!" if told["state"] else "●" if told["dirty"] else ""
-        return cls(told["context_id"], told["path"], state + told.get("mark", "").strip()[:1])
 
 
 def context_entries(contexts: Sequence[ContextName]) -> Iterator[tuple[ContextName, str]]:
@@ -183,7 +168,7 @@ class Sidebar(StatusRows, can_focus=True):
         self._here = self._file_here = ""
         """Ids of the context that is on the screen and, in the tree, of its file."""
         self._people: Sequence[tuple[Participant, str]] = ()
-        self._files: Sequence[FileName] = ()
+        self._files: Sequence[KernelFile] = ()
         self._tree: Sequence[TreeRow] = PROJECT
         self._shown = self._shown_tree = range(0)
         """Places of the contexts, and of the entries of the tree, for which there is room."""
@@ -194,12 +179,12 @@ class Sidebar(StatusRows, can_focus=True):
         self,
         contexts: Sequence[ContextName],
         here: str,
-        files: Sequence[FileName] = (),
+        files: Sequence[KernelFile] = (),
         tree: Sequence[TreeRow] = PROJECT,
     ) -> None:
         """Show contexts, the id of the one on the screen, the open files, and the project."""
         self._contexts, self._here = tuple(context_entries(contexts)), here
-        self._file_here = next((f"/{one.path}" for one in files if one.id == here), "")
+        self._file_here = next((f"/{one.path}" for one in files if one.context == here), "")
         self._files = files[: MOST_BESIDE_TREE if tree[0].is_open else MOST_FILES]
         self._tree = tree
         if self.chosen not in self._ids():
@@ -214,7 +199,7 @@ class Sidebar(StatusRows, can_focus=True):
 
     def _ids(self) -> list[str]:
         contexts = (one.id for one, _ in self._contexts)
-        return [*contexts, *(one.id for one in self._files), *(one.id for one in self._tree)]
+        return [*contexts, *(one.context for one in self._files), *(one.id for one in self._tree)]
 
     def _step(self, step: int) -> None:
         before, ids = self.chosen, self._ids()
@@ -304,7 +289,7 @@ class Sidebar(StatusRows, can_focus=True):
             add("", [StatusSpan("files", theme.dim)])
             for file in self._files:
                 path = end_of(displayable_in_a_row(file.path), WIDTH - 6 - len(file.mark))
-                add_entry(file.id, "", path, StatusSpan(file.mark, theme.unread))
+                add_entry(file.context, "", path, StatusSpan(file.mark, theme.unread))
             add()
         for at in (0, *(place + 1 for place in self._shown_tree)):
             row = self._tree[at]

@@ -20,7 +20,7 @@ from antiphon_kernel.access.sessions import HOSTED, Dismissal, Sessions
 from antiphon_kernel.storage import Ending, StoredAccess
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, permission_denied
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -68,11 +68,7 @@ class WriteGuard:
         self._sessions.check(actor)
 
     def check_writer(self, actor: Actor) -> None:
-        """Raise unless the session is open and the actor's role, as it is now, permits writing.
-
-        Raises:
-            AntiphonError: permission_denied.
-        """
+        """Raise so too if the actor's role, as it is now, does not permit writing."""
         self._sessions.check(actor)
         check_update(actor.principal, self._members.role_of(actor.principal))
 
@@ -81,7 +77,7 @@ class WriteGuard:
         try:
             if all(one.session != session for one in self._sessions.of(principal.id)):
                 what = f"The rights of {principal.username} have changed: connect again."
-                raise AntiphonError(ErrorCode.PERMISSION_DENIED, what)
+                raise permission_denied(what)
             check_update(principal, self._members.role_of(principal))
         except AntiphonError as error:
             return error
@@ -121,26 +117,22 @@ class AccessControl:
     def check_admission(self, principal: Principal) -> None:
         """Raise AuthenticationError for kicked principals, mere authors and the kernel's own."""
         if principal.kind is PrincipalKind.SYSTEM:
-            raise AuthenticationError(
-                CloseCode.UNAUTHORISED, "Nobody can act as the kernel itself: choose another name."
-            )
+            raise AuthenticationError("Nobody can act as the kernel itself: choose another name.")
         if self._members.role_of(principal) is AccessRole.AUTHOR:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"{principal.username} is known here as an author only: ask for an invitation.",
+                f"{principal.username} is known here as an author only: ask for an invitation."
             )
         until = self._members.banned_until(principal)
         if until is not None:
             raise AuthenticationError(
-                CloseCode.KICKED,
                 f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
+                CloseCode.KICKED,
             )
 
     def check_return(self, principal: Principal, credential: int | None) -> None:
         """Raise AuthenticationError if somebody who was here could not come again as before.
 
-        Args:
-            credential: number of that which let them in; None for the owner and the kernel itself.
+        `credential` is that which let them in; None for the owner and the kernel itself.
         """
         if principal.kind is not PrincipalKind.SYSTEM:
             self.check_admission(principal)
@@ -153,11 +145,8 @@ class AccessControl:
         return self._joins[-1].number if self._joins else 0
 
     async def joined_since(self, number: int, seconds: float) -> list[Join]:
-        """Arrivals with a higher number; if there are none, the next one within `seconds`.
-
-        A number that has not been reached is from before the kernel was started again.
-        """
-        if number > self.last_join:
+        """Arrivals with a higher number; if there are none, the next one within `seconds`."""
+        if number > self.last_join:  # it is from before the kernel was started again
             number = 0
         if self.last_join <= number:
             await self.news.wait(seconds)
@@ -215,8 +204,7 @@ class AccessControl:
     async def change_role(self, principal: Principal, role: AccessRole, by: Principal) -> int:
         """Give a role; how many open sessions end, to begin again with it.
 
-        Raises:
-            AntiphonError: permission_denied for the founder and for the kernel itself.
+        Raises AntiphonError permission_denied for the founder and for the kernel itself.
         """
         self._check_not_fixed(principal, "keeps the role owner")
         reason = f"{by.username} made you {role.described()}: connect again."
@@ -227,11 +215,7 @@ class AccessControl:
         return ended
 
     async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
-        """End every session of a principal, who cannot come back for so long; how many there were.
-
-        Raises:
-            AntiphonError: permission_denied for the founder and for the kernel itself.
-        """
+        """End every session of a principal, who cannot come back for so long; as `change_role`."""
         self._check_not_fixed(principal, "cannot be kicked")
         until = self._clock.now_ms() + minutes * 60_000 if minutes else None
         why = f": {reason}" if reason else ""
@@ -278,8 +262,8 @@ class AccessControl:
             if expires is None:
                 continue
             if expires <= now:
-                dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(credential))
-                self._sessions.dismiss(dismissal, partial(_came_with, number))
+                reason = expired(credential)
+                self._end(Ending(CloseCode.UNAUTHORISED, reason, credential=number))
             else:
                 due, watched = min(due, expires - now), True
         loop = asyncio.get_running_loop()
@@ -287,8 +271,7 @@ class AccessControl:
 
     def _check_not_fixed(self, principal: Principal, what: str) -> None:
         if principal.id == self.owner.id or principal.kind is PrincipalKind.SYSTEM:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
                 username=principal.username,
             )
@@ -311,7 +294,3 @@ def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
     if actor.via in HOSTED and actor.within is None:
         return not role.may(Permission.READ)
     return actor.via not in IN_THE_KERNEL or actor.principal.kind not in ANSWERING_KINDS
-
-
-def _came_with(credential: int, actor: Actor) -> bool:
-    return actor.credential == credential

@@ -30,7 +30,8 @@ class CommitFence:
         founded = [one.context.number for one in group if one.seq == 1 and not one.context.origin]
         numbers = {*others, *(one.context.number for one in group)}
         roots = list({self.root(one) for one in numbers}.difference(founded))
-        known = {one.principal.id: self.members.epoch_of(one.principal.id) for one in group}
+        writers = {one.actor.principal.id for one in group}
+        known = {one: self.members.epoch_of(one) for one in writers}
         principals = {one: epoch for one, epoch in known.items() if epoch is not None}
         kernel, epochs = self.ownership.kernel, [self.ownership.epoch(one) for one in roots]
         values = kernel, founded, roots, epochs, [*principals], [*principals.values()]
@@ -51,6 +52,6 @@ class CommitFence:
             # Not now: the others of the group are being written.
             asyncio.get_running_loop().call_soon(self.ownership.lose, root)
             return context_has_moved()
-        if commit.principal.id in error.principals:
-            return self.guard.refusal(commit.principal, commit.session.id)
+        if commit.actor.principal.id in error.principals:
+            return self.guard.refusal(commit.actor.principal, commit.actor.session)
         return None

@@ -30,6 +30,7 @@ from antiphon_kernel.storage import (
     StoredAccess,
     User,
 )
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -46,7 +47,6 @@ from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 
@@ -117,11 +117,7 @@ class Members:
     def find(self, reference: str, *, missing: ErrorCode = ErrorCode.INVALID_PARAMS) -> Principal:
         """A known principal by username, id or prefix of an id.
 
-        Args:
-            missing: the code if there is nobody of that name.
-
-        Raises:
-            AntiphonError: `missing` or ambiguous_id.
+        Raises AntiphonError ambiguous_id, or `missing` if there is nobody of that name.
         """
         known = self._by_id.get(reference)
         if known is not None:
@@ -147,17 +143,16 @@ class Members:
     ) -> Principal:
         """The principal of this name, made on first use, then with `role` or what its kind has.
 
-        So is the role of somebody who was known as an author only.
-
-        Raises:
-            AntiphonError: invalid_params if the name cannot be one.
+        So is the role of somebody who was known as an author only, unless `role` is just that.
+        Raises AntiphonError invalid_params if the name cannot be one.
         """
-        known = self._principals.get(username)
-        if known is not None:
-            if self.role_of(known) is AccessRole.AUTHOR:
-                await self.give_role(known, role or AccessRole.of_kind(known.kind))
-            return known
-        return await run_uninterrupted(self._made(username, kind, role or AccessRole.of_kind(kind)))
+        found = self._principals.get(username)
+        if found is None:
+            made = self._made(username, kind, role or AccessRole.of_kind(kind))
+            found = await run_uninterrupted(made)
+        if role is not AccessRole.AUTHOR and self.role_of(found) is AccessRole.AUTHOR:
+            await self.give_role(found, role or AccessRole.of_kind(found.kind))
+        return found
 
     async def principal_of_kind(self, name: str, kind: PrincipalKind) -> Principal:
         """Return the principal of a program; it gets a number if somebody else has the name."""
@@ -166,14 +161,6 @@ class Members:
         while principal.kind is not kind:
             principal = await self.principal(f"{name}-{next(numbers)}", kind)
         return principal
-
-    async def author(self, username: str, kind: PrincipalKind) -> Principal:
-        """The principal of this name; whom nobody knows yet is known as an author only.
-
-        Raises:
-            AntiphonError: invalid_params if the name cannot be one.
-        """
-        return await run_uninterrupted(self._made(username, kind, AccessRole.AUTHOR))
 
     async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         if not is_name(username):
@@ -233,11 +220,7 @@ class Members:
     async def give_role(
         self, principal: Principal, role: AccessRole, ending: Ending | None = None
     ) -> None:
-        """From now on the principal has this role; stored when this returns.
-
-        Args:
-            ending: what ends with it, at other kernels too.
-        """
+        """From now on the principal has this role; stored when this returns, with what it ends."""
         user = self._users.get(principal.id)
         if user is None:
             await self._store_role(principal, role)
@@ -262,11 +245,7 @@ class Members:
         return until if until is not None and until > self._clock.now_ms() else None
 
     def user(self, principal: Principal) -> User:
-        """The stored entry of everybody but the kernel itself.
-
-        Raises:
-            AntiphonError: invalid_params for the kernel.
-        """
+        """Return what is stored of a principal; raises invalid_params for the kernel itself."""
         found = self._users.get(principal.id)
         if found is None:
             raise invalid_params(
@@ -359,7 +338,7 @@ GUEST: Final = "guest"
 class AuthenticationError(AntiphonError):
     """Nobody is let in with this; `close_code` is how a connection says so."""
 
-    def __init__(self, close_code: CloseCode, message: str) -> None:
+    def __init__(self, message: str, close_code: CloseCode = CloseCode.UNAUTHORISED) -> None:
         code = ErrorCode.PERMISSION_DENIED
         if close_code is CloseCode.TOO_MANY_WRONG_TOKENS:
             code = ErrorCode.RATE_LIMITED
@@ -418,37 +397,28 @@ class Invitations:
         for client in stored.clients:
             self._clients[client.credential, client.secret] = client
 
-    def all(self) -> list[Credential]:
-        """Every invitation that was ever made, oldest first."""
-        return self._oldest_first(CredentialKind.TOKEN)
-
-    def ssh_keys(self) -> list[Credential]:
-        """Every SSH key that ever let somebody in, oldest first."""
-        return self._oldest_first(CredentialKind.SSH_KEY)
-
-    def _oldest_first(self, kind: CredentialKind) -> list[Credential]:
+    def of_kind(self, kind: CredentialKind) -> list[Credential]:
+        """Return every invitation that was ever made, or every SSH key, oldest first."""
         # What another kernel has made may be heard of later than what was made here after it.
         found = (one for one in self.credentials.values() if one.kind is kind)
         return sorted(found, key=lambda one: one.number)
 
     def key(self, fingerprint: str) -> Credential | None:
         """Return the SSH key of a fingerprint, whether it is good or not."""
-        return next((one for one in self.ssh_keys() if one.fingerprint == fingerprint), None)
+        keys = self.of_kind(CredentialKind.SSH_KEY)
+        return next((one for one in keys if one.fingerprint == fingerprint), None)
 
     async def add_key(self, fingerprint: str, principal: Principal, expires: int | None) -> None:
-        """Let in whoever has an SSH key as a principal; also again, after it was revoked.
+        """Let in whoever has an SSH key as a principal until `expires`; also after it was revoked.
 
-        Args:
-            expires: milliseconds since the epoch.
-
-        Raises:
-            AntiphonError: invalid_params if it is somebody else's.
+        Raises AntiphonError invalid_params if it is somebody else's.
         """
         user, now = self._members.user(principal).number, self._clock.now_ms()
         async with self._members.alone("credentials"):
             known = self.key(fingerprint)
             if known is None:
-                await self._add(CredentialKind.SSH_KEY, principal, fingerprint, expires=expires)
+                kind = CredentialKind.SSH_KEY
+                await self._add(Credential(0, user, kind, fingerprint, True, now, expires))
                 return
             if known.user != user and self.is_good(known):
                 owner = self._members.of_user(known.user).username
@@ -460,44 +430,17 @@ class Invitations:
             await self._members.auth.change(credential, "user", "created", "expires", "revoked")
             self.credentials[credential.number] = credential
 
-    async def _add(
-        self,
-        kind: CredentialKind,
-        principal: Principal,
-        fingerprint: str,
-        *,
-        expires: int | None,
-        named: bool = True,
-        uses: int | None = None,
-    ) -> Credential:
-        credential = await self._members.auth.add(
-            Credential(
-                number=0,
-                user=self._members.user(principal).number,
-                kind=kind,
-                fingerprint=fingerprint,
-                named=named,
-                created=self._clock.now_ms(),
-                expires=expires,
-                revoked=None,
-                uses_allowed=uses,
-                uses=0,
-            )
-        )
+    async def _add(self, new: Credential) -> Credential:
+        credential = await self._members.auth.add(new)
         self.credentials[credential.number] = credential
         return credential
 
     def check_key(self, fingerprint: str) -> Credential:
-        """Return the credential of a key.
-
-        Raises:
-            AuthenticationError: the key is nobody's, expired or revoked.
-        """
+        """Return the credential of a key; raises AuthenticationError unless it is good."""
         found = self.key(fingerprint)
         if found is None:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"The key {fingerprint} is not known here: ask the owner to let it in.",
+                f"The key {fingerprint} is not known here: ask the owner to let it in."
             )
         self.check_usable(found.number)
         return found
@@ -543,21 +486,15 @@ class Invitations:
                 role=str(has),
             )
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        credential = await self._add(
-            CredentialKind.TOKEN,
-            principal,
-            fingerprint_of(token),
-            expires=expires,
-            named=name is not None,
-            uses=uses,
-        )
+        about = self._members.user(principal).number, CredentialKind.TOKEN, fingerprint_of(token)
+        now, is_named = self._clock.now_ms(), name is not None
+        credential = await self._add(Credential(0, *about, is_named, now, expires, None, uses))
         return Issued(token, credential, principal)
 
     async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:
-        """Nobody comes in with these any more; which of them were good until now.
+        """Nobody comes in with these numbers any more; which of them were good until now.
 
-        Args:
-            endings: what ends with each, at other kernels too, by number.
+        `endings` says what ends with each, at other kernels too.
         """
         numbers, now = list(endings), self._clock.now_ms()
         revoked = [number for number in numbers if self.credentials[number].revoked is None]
@@ -583,22 +520,16 @@ class Invitations:
         return sorted(own)
 
     async def authenticate(self, token: str, secret: str | None) -> tuple[Principal, Credential]:
-        """Return the principal and the credential of a token.
+        """Return principal and credential of a token; raises AuthenticationError unless it is good.
 
-        Args:
-            secret: by which the program is known when it comes again, if it names one.
-
-        Raises:
-            AuthenticationError: the token is nobody's, expired, used up or revoked.
+        By its `secret`, if it names one, a program is known when it comes again.
         """
         credential = self._of_token(token)
         if credential is None:
             await self._members.read_again()
             credential = self._of_token(token)
         if credential is None:
-            raise AuthenticationError(
-                CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
-            )
+            raise AuthenticationError("The token is not one of this kernel's: ask for another.")
         self.check_usable(credential.number)
         known = None
         if secret is not None:
@@ -625,10 +556,10 @@ class Invitations:
         if found.revoked is not None:
             what, at = _WORDS[found.kind], iso_time(found.revoked)
             raise AuthenticationError(
-                CloseCode.REVOKED, f"The {what} was revoked at {at}: ask for another."
+                f"The {what} was revoked at {at}: ask for another.", CloseCode.REVOKED
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
-            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found))
+            raise AuthenticationError(expired(found))
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
         """One more client uses the invitation."""
@@ -639,8 +570,7 @@ class Invitations:
         allowed = credential.uses_allowed or self._most_clients
         if credential.uses >= allowed:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"The invitation, for {allowed}, is used up: ask for another.",
+                f"The invitation, for {allowed}, is used up: ask for another."
             )
         first = self._members.of_user(credential.user)
         named_after = {one.user for one in self._clients.values() if one.credential == number}

@@ -12,7 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, invalid_params, permission_denied
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader, Principal
@@ -42,8 +42,7 @@ def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
 def check_update(caller: Principal, role: AccessRole) -> None:
     """Raise unless the caller may send raw updates that change anything."""
     if not role.may(Permission.WRITE):
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
+        raise permission_denied(
             f"You are {caller.username}, {role.described()}: you can read, not write."
             " Ask the owner of the kernel for the role editor.",
             username=caller.username,
@@ -64,8 +63,7 @@ def check_draft(document: Document, block: str, caller: Principal) -> None:
         return
     member = document.member(author)
     name = member.username if member is not None else author
-    raise AntiphonError(
-        ErrorCode.PERMISSION_DENIED,
+    raise permission_denied(
         f"Block {block} is a draft of {name}, who has not sent it yet: only {name} changes it; you"
         f" are {caller.username}. Wait until it is sent, or write in a block of your own.",
         block_id=block,
@@ -77,11 +75,7 @@ def check_draft(document: Document, block: str, caller: Principal) -> None:
 def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> Role:
     """Return the role of a new block of this kind, which follows from who creates it.
 
-    Args:
-        asked: the role that a request names; None if it leaves it out.
-
-    Raises:
-        AntiphonError: invalid_params, if it names another one.
+    Raises AntiphonError invalid_params if `asked`, the role that a request names, is another.
     """
     role = Role.TOOL if kind is BlockKind.TOOL_RESULT else _ROLES[caller.kind]
     if asked is None or asked == role:
@@ -122,8 +116,7 @@ def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> No
 def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
     """Excluding and moving: one's own blocks; anyone's for owners and editors."""
     if caller.id != header.author and not role.may(Permission.ARRANGE):
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
+        raise permission_denied(
             f"Block {header.id} is not yours, and {role.described()} arranges only its own blocks:"
             " ask an editor.",
             username=caller.username,
@@ -179,10 +172,7 @@ def check_decide(
 
 
 def check_project_files(caller: Principal, role: AccessRole) -> None:
-    """Files of the project are read on the kernel's host as its user: by path for owners only.
-
-    Raises AntiphonError permission_denied.
-    """
+    """Files of the project are read on the kernel's host as its user: by path for owners only."""
     if role is not AccessRole.OWNER:
         what = "Only the owner of the kernel names files of its project by their paths"
         advice = ": ask the owner to open it, or send the bytes of a file of your own."
@@ -192,8 +182,7 @@ def check_project_files(caller: Principal, role: AccessRole) -> None:
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
     """`--as`: only the founder, whose data folder it is, acts as somebody else."""
     if name != caller.username and caller.id != founder.id:
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
+        raise permission_denied(
             f"Only the owner of the kernel's folder acts as somebody else; your token is that of"
             f" {caller.username}: leave out --as {name}.",
             username=caller.username,
@@ -207,8 +196,7 @@ def check_invite_as(known: Principal, caller: Principal, founder: Principal) -> 
     the founder acts as somebody else.
     """
     if caller.id not in (founder.id, known.id):
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
+        raise permission_denied(
             f"{known.username} is here already, and only {founder.username}, whose kernel it is,"
             f" invites somebody who is: ask {founder.username}, or choose a new name.",
             username=known.username,
@@ -219,8 +207,7 @@ def _denied(
     what: str, caller: Principal, role: AccessRole, advice: str = ".", **details: object
 ) -> AntiphonError:
     """Return the error that says what is not allowed, who the caller is, and what to do."""
-    return AntiphonError(
-        ErrorCode.PERMISSION_DENIED,
+    return permission_denied(
         f"{what}; you are {caller.username}, {role.described()}{advice}",
         username=caller.username,
         role=role.value,

@@ -17,7 +17,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from antiphon_kernel.access.invitations import TOKEN_BYTES, fingerprint_of
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.signal import News
@@ -106,9 +106,7 @@ class Sessions:
         # Hardly ever is anybody dismissed, and looking for an actor costs more than this.
         dismissal = self._dismissed.get(actor) if self._dismissed else None
         if dismissal is not None:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED, dismissal.reason, close_code=int(dismissal.code)
-            )
+            raise permission_denied(dismissal.reason, close_code=int(dismissal.code))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +176,7 @@ class SshSessions:
         return gone
 
     async def ended(self, host: SessionId, seconds: float) -> list[EndedSession]:
-        """Return which sessions of a host have been dismissed since this was asked last.
-
-        If there is none, wait for one.
-        """
+        """Return which sessions of a host were dismissed since this was asked; wait for one."""
         known = self._hosts.setdefault(host, _Host())
         if not known.ended:
             await known.news.wait(seconds)

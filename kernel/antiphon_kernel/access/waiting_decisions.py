@@ -59,8 +59,7 @@ class KeyRequests:
     async def ask(self, key: PublicKey, name: str, seconds: float) -> AccessRole | None:
         """Wait for the decision about a key; None if it is no, or does not come in time.
 
-        Raises:
-            AntiphonError: rate_limited if too many others wait.
+        Raises AntiphonError rate_limited if too many others wait.
         """
         same = (one for one in self.waiting() if one.key.fingerprint == key.fingerprint)
         request = next((one for one in same if not one.answer.done()), None)
@@ -90,11 +89,7 @@ class KeyRequests:
         return added
 
     def take(self, number: int) -> KeyRequest:
-        """Take a request out of those that wait: whoever gets it decides.
-
-        Raises:
-            AntiphonError: invalid_params if it does not wait, or no longer.
-        """
+        """Return a request for whoever decides; raises invalid_params if it waits no longer."""
         waiting = self._waiting.get(number)
         if waiting is None or waiting.answer.done():
             raise invalid_params(
@@ -141,11 +136,7 @@ class ToolPermissions:
         self._reading = asyncio.Lock()
 
     async def load(self, is_here: Callable[[ContextId], bool] = lambda _: False) -> None:
-        """Read what is stored, also by other kernels.
-
-        Args:
-            is_here: whether a context is open here: nobody else decides about its calls.
-        """
+        """Read what is stored, also by other kernels: nobody else decides where one `is_here`."""
         async with self._reading:
             stored = await self._auth.records(ToolPermission)
             found = [one for one in stored if not is_here(one.context)]

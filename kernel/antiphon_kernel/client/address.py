@@ -6,14 +6,14 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from antiphon_kernel.client.ownership import LOCK_FILE
+from antiphon_kernel.client.ownership import LOCK_FILE, write_private
 from antiphon_kernel.client.trust import is_trusted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -154,8 +154,39 @@ def take_lock(path: Path) -> int | None:
             return lock
 
 
-def last_port(path: Path) -> int | None:
-    """Return the port that a file holds for the next start; None if there is none."""
+class Listening(Protocol):
+    """A server that has a port."""
+
+    @property
+    def port(self) -> int: ...
+
+
+ListeningT = TypeVar("ListeningT", bound=Listening)
+
+
+async def on_last_port(
+    path: Path, port: int, listen: Callable[[int], Awaitable[ListeningT]]
+) -> ListeningT:
+    """Listen on a port; if it is 0, on that of the last time, or on any if that is taken.
+
+    Args:
+        path: file that holds the port for the next time.
+
+    Raises:
+        OSError: if the port that was asked for is taken.
+    """
+    last = _last_port(path) if port == 0 else None
+    try:
+        server = await listen(last or port)
+    except OSError:
+        if last is None:
+            raise
+        server = await listen(port)  # somebody else has the last one now
+    write_private(path, f"{server.port}\n")
+    return server
+
+
+def _last_port(path: Path) -> int | None:
     try:
         port = int(path.read_text("ascii"))
     except (OSError, ValueError):

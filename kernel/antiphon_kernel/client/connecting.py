@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
 
 CLOSE_SECONDS: Final = 1.0
 
@@ -70,7 +70,7 @@ async def open_socket(
         response = error.response
         with suppress(ValueError, TypeError, KeyError):
             reason = str(json.loads(response.body or b"")["error"]["message"])
-            raise AntiphonError(ErrorCode.PERMISSION_DENIED, reason) from error
+            raise permission_denied(reason) from error
         raise CallNotMade(
             f"No kernel answers at {address.http} (status {response.status_code}). Is it running?"
         ) from error

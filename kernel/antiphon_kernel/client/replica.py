@@ -29,7 +29,7 @@ from antiphon_kernel.client.rejected_edits import Keep, RejectedEdit, Rejection,
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -120,7 +120,7 @@ class Replica(LocalReplica):
             if self.rejection is not None and not self._closed.is_set():
                 self._report_unsent(self.rejection)
                 self.become(ReplicaState.REFUSED)
-                self.outbox.fail(AntiphonError(ErrorCode.PERMISSION_DENIED, self.rejection))
+                self.outbox.fail(permission_denied(self.rejection))
             else:
                 self.become(ReplicaState.OFFLINE)
 
@@ -254,11 +254,7 @@ class Replica(LocalReplica):
         self.begin_with(renewed)
         if self.rejected_edits is not None and replay.refused:
             former.fail(
-                AntiphonError(
-                    ErrorCode.PERMISSION_DENIED,
-                    self.rejected_edits.reason,
-                    file=str(self.rejected_edits.file),
-                )
+                permission_denied(self.rejected_edits.reason, file=str(self.rejected_edits.file))
             )
         else:
             former.flush()

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import CallNotMade, open_socket
 from antiphon_kernel.types.constants import CALL_BYTES
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
 
@@ -179,7 +179,7 @@ def read_error(stated: Mapping[str, Any]) -> AntiphonError:
 def _lost(socket: ClientConnection) -> AntiphonError:
     if socket.close_code is not None and is_final(socket.close_code):
         reason = socket.close_reason or f"refused with code {socket.close_code}"
-        return AntiphonError(ErrorCode.PERMISSION_DENIED, reason)
+        return permission_denied(reason)
     if (socket.close_code, socket.close_reason) == (CloseCode.RESTART, SHUTTING_DOWN):
         return CallNotMade("The kernel has ended and did not begin with the call: call again.")
     if socket.close_code == CloseCode.TOO_LARGE:

@@ -23,14 +23,7 @@ class Cluster:
 
     @classmethod
     async def open(cls, store: str, lease_seconds: float) -> Self:
-        """Join the kernels on a database whose tables are there.
-
-        Args:
-            lease_seconds: as `Ownership` takes it.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Join the kernels on a database whose tables are there. Raises storage_failed."""
         from antiphon_kernel.storage.postgres import PostgresDatabase
 
         database = PostgresDatabase(store, POSTGRES_SCHEMAS["journal"])

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.signal import Signal
 
@@ -45,25 +46,23 @@ class ClusterNews:
         self._changed = {kind: Signal[()]() for kind in NewsKind}
         self._name = uuid4().hex
         """Begins the messages of this kernel, which it does not need itself."""
-        self._tasks = set[asyncio.Task[None]]()
+        self._tasks = BackgroundTasks(_log)
         self._is_closed = False
 
     def start(self) -> None:
         """Begin to listen."""
-        self._start(self._listen_forever(), "news of other kernels")
-        self._start(self._look_forever(), "looks at the rows of other kernels")
+        self._tasks.start(self._listen_forever(), "news of other kernels")
+        self._tasks.start(self._look_forever(), "looks at the rows of other kernels")
 
     async def close(self) -> None:
         """Listen no more; what is being read again is read no further."""
         self._is_closed = True
-        while self._tasks:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.wait(self._tasks)
+        await self._tasks.close()
 
     def announce(self, kind: NewsKind) -> None:
         """Tell the other kernels that rows have changed, which are on disk."""
-        self._start(self._send(kind), f"news of {kind}")
+        if not self._is_closed:
+            self._tasks.start(self._send(kind), f"news of {kind}")
 
     def follow(self, kind: NewsKind, read: Callable[[], Awaitable[None]]) -> None:
         """Call `read` whenever rows have changed, and once more for what changes meanwhile."""
@@ -79,7 +78,7 @@ class ClusterNews:
                     _log.warning("what other kernels have changed was not read: %s", error)
 
         self._changed[kind].listen(waiting.set)
-        self._start(read_forever(), "reading of what other kernels have changed")
+        self._tasks.start(read_forever(), "reading of what other kernels have changed")
 
     async def _send(self, kind: NewsKind) -> None:
         try:
@@ -109,16 +108,3 @@ class ClusterNews:
     def _notify_all(self) -> None:
         for kind in (NewsKind.CONTEXTS, NewsKind.MEMBERS):
             self._changed[kind].notify()
-
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        if self._is_closed:
-            work.close()
-            return
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed: %s", task.get_name(), error, exc_info=error)

@@ -205,10 +205,7 @@ class Ownership:
         """Return when this kernel has a tree, which nobody else has then; one call at a time.
 
         Unless the current task is within `forwarding`, another owner is asked to hand it over.
-
-        Raises:
-            NotOwnerError: if another kernel has it, or keeps it.
-            AntiphonError: storage_failed.
+        Raises NotOwnerError if another kernel has it, or keeps it.
         """
         loop, pause = asyncio.get_running_loop(), 0.0
         ends = loop.time() + PATIENCE_SECONDS

@@ -15,11 +15,8 @@ def forwarding(*, fetches: bool = False) -> Iterator[None]:
     """Let the current task raise NotOwnerError for what another kernel has.
 
     Otherwise the other kernel is asked to hand it over, also by the tasks that this one begins:
-    what goes on by itself is nobody's call.
-
-    Args:
-        fetches: whether the other kernel is asked all the same; `is_unchanged` tells of such a call
-            too.
+    what goes on by itself is nobody's call. If it `fetches`, that kernel is asked all the same;
+    `is_unchanged` tells of such a call too.
     """
     task = asyncio.current_task()
     assert task is not None, "only a task carries out calls"

@@ -11,7 +11,7 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -31,7 +31,7 @@ from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
-from antiphon_kernel.providers.recording import RecordingError, load_recordings
+from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
@@ -41,6 +41,7 @@ from antiphon_kernel.text.toml_lines import (
     parse_toml,
 )
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, MCP_FILE
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
@@ -113,10 +114,6 @@ class PermissionsTable(ConfigTable):
     )
     files_allow: _Globs = Field(default_factory=list)
     files_deny: _Globs | None = None
-
-    def permits(self) -> dict[str, str]:
-        """Return `allow`, `ask` or `deny` by name of a tool."""
-        return dict(self.__pydantic_extra__)
 
 
 class ModelTable(ConfigTable):
@@ -197,20 +194,30 @@ class FilesTable(ConfigTable):
     """By the ending, the command that runs a language server on its standard input and output."""
 
 
-class DiscoveryTable(ConfigTable):
-    """Models that are there without being named."""
+class Discovery(ConfigTable):
+    """Places where models are looked for that no file names."""
 
     environment: bool = True
-    local_ports: list[Annotated[int, Field(ge=1, le=65_535)]] | None = Field(
-        default=None, max_length=20
+    """Keys of providers in the environment."""
+    local_ports: list[Annotated[int, Field(ge=1, le=65_535)]] = Field(
+        default_factory=list, max_length=20
     )
+    """Ports of the loopback interface on which servers of models are looked for."""
 
 
 NESTED: Final[Mapping[str, type[ConfigTable]]] = {"price": PriceTable, "window": WindowTable}
 """Tables inside that of a model."""
 
-TABLES: Final = ("models", "agents", "mcp", "context", "permissions", "discovery", "files")
-"""Tables that a file may hold."""
+TABLES: Final[Mapping[str, type[ConfigTable]]] = {
+    "models": ModelTable,
+    "agents": AgentTable,
+    "mcp": McpTable,
+    "context": ContextTable,
+    "permissions": PermissionsTable,
+    "discovery": Discovery,
+    "files": FilesTable,
+}
+"""Tables that a file may hold; of the first three kinds, one for each name."""
 
 
 NO_MODEL: Final = (
@@ -241,16 +248,6 @@ LOCAL_PORTS: Final = (11434, 1234, 8080, 8000)
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """Places where models are looked for that no file names."""
-
-    environment: bool = True
-    """Keys of providers in the environment."""
-    local_ports: tuple[int, ...] = ()
-    """Ports of the loopback interface on which servers of models are looked for."""
-
-
-@dataclass(frozen=True, slots=True)
 class KernelConfig:
     """Everything that is configured of one kernel; as given here, of one without any file."""
 
@@ -271,14 +268,6 @@ class KernelConfig:
 
 
 _Table = TypeVar("_Table", bound=ConfigTable)
-
-_TABLES: Final[Mapping[str, type[ConfigTable]]] = {
-    "context": ContextTable,
-    "permissions": PermissionsTable,
-    "discovery": DiscoveryTable,
-    "files": FilesTable,
-}
-"""By name, the tables beside those of models."""
 
 _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 """Fields of a model that a project's file may have only where its owner trusts it."""
@@ -301,11 +290,11 @@ class _ConfigParts:
 
     models: dict[str, tuple[ModelConfig, PermissionPolicy | None]] = field(default_factory=dict)
     agents: dict[str, tuple[AgentConfig, PermissionPolicy | None]] = field(default_factory=dict)
-    context: dict[str, Any] = field(default_factory=dict)
+    context: ContextTable = field(default_factory=ContextTable)
     default_at: tuple[str, int | None, str | None] = ("", None, None)
     """File and line of the default model, and how the owner comes to trust the file."""
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
-    discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=LOCAL_PORTS))
+    discovery: Discovery = field(default_factory=lambda: Discovery(local_ports=[*LOCAL_PORTS]))
     files: FilesTable = field(default_factory=FilesTable)
     mcp: dict[str, McpServerConfig] = field(default_factory=dict)
     problems: list[ConfigProblem] = field(default_factory=list)
@@ -366,12 +355,12 @@ _DEFAULT_MODELS: Final = (
 
 
 def _configuration(found: _ConfigParts) -> KernelConfig:
-    default = found.context.get("default_model")
+    default = found.context.default_model
     place, line, advice = found.default_at
     if default in found.agents and default not in found.models and advice is not None:
         message = f"[context] default_model: to let an agent answer takes your trust: {advice}."
         found.problems.append(ConfigProblem(place, message, line))
-        del found.context["default_model"]
+        found.context = found.context.model_copy(update={"default_model": None})
     elif default is not None and default not in {*found.models, *found.agents}:
         # A local server may still turn out to have it.
         if not found.discovery.local_ports and is_name(default):
@@ -396,7 +385,7 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
         files=found.files,
         mcp=tuple(found.mcp.values()),
         problems=tuple(found.problems),
-        context=ContextTable(**found.context),
+        context=found.context,
     )
 
 
@@ -517,7 +506,7 @@ class _FileReader:
                 self._read_entries(name, table)
             else:
                 try:
-                    self._take(_checked(f"[{name}]", _TABLES[name], table))
+                    self._take(name, _checked(f"[{name}]", TABLES[name], table))
                 except _EntryRefused as error:
                     self._report(error.message, self._toml.line_of(name, *error.path))
 
@@ -609,7 +598,7 @@ class _FileReader:
         if table.kind is ModelKind.SCRIPTED:
             try:
                 load_recordings(path)
-            except RecordingError as error:
+            except AntiphonError as error:
                 raise _EntryRefused(error.message, ("model",)) from error
         return str(path)
 
@@ -645,27 +634,21 @@ class _FileReader:
             )
         return key
 
-    def _take(self, table: ConfigTable) -> None:
+    def _take(self, name: str, table: ConfigTable) -> None:
+        """Take what a table says; what it does not say is as in the files before."""
         found = self._found
-        match table:
-            case ContextTable(model_fields_set=names):
-                given = {name: getattr(table, name) for name in names}
-                for name in () if self._advice is None else names - {_HARMLESS_SETTING}:
-                    del given[name]
-                    self._report_untrusted(f"[context] {name}", "context", name)
-                if "default_model" in given:
-                    line = self._toml.line_of("context", "default_model")
-                    found.default_at = str(self._path), line, self._advice
-                found.context |= given
-            case PermissionsTable():
-                found.permissions = _rules(table).over(found.permissions)
-            case DiscoveryTable(environment=environment, local_ports=ports):
-                found.discovery = replace(found.discovery, environment=environment)
-                if ports is not None:
-                    found.discovery = replace(found.discovery, local_ports=tuple(ports))
-            case FilesTable():
-                given = {name: getattr(table, name) for name in table.model_fields_set}
-                found.files = found.files.model_copy(update=given)
+        if isinstance(table, PermissionsTable):
+            found.permissions = _rules(table).over(found.permissions)
+            return
+        given = {one: getattr(table, one) for one in table.model_fields_set}
+        if name == "context" and self._advice is not None:
+            for one in given.keys() - {_HARMLESS_SETTING}:
+                del given[one]
+                self._report_untrusted(f"[context] {one}", "context", one)
+        if "default_model" in given:
+            line = self._toml.line_of("context", "default_model")
+            found.default_at = str(self._path), line, self._advice
+        setattr(found, name, getattr(found, name).model_copy(update=given))
 
     def _report_untrusted(self, what: str, *path: str) -> None:
         self._report(f"{what} takes your trust: {self._advice}.", self._toml.line_of(*path))
@@ -729,7 +712,7 @@ def _server(
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:
     return PermissionPolicy.parse(
-        table.permits(),
+        table.__pydantic_extra__,
         table.shell_allow,
         files_allow=table.files_allow,
         files_deny=table.files_deny,

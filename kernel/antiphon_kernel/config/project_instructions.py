@@ -33,14 +33,11 @@ def read_project_instructions(
         data = read_project_file(project, INSTRUCTIONS_FILE, limit, "project_instructions_bytes")
         text = data.decode("utf-8-sig")
     except AntiphonError as error:
-        _log.warning("models get no project instructions: %s", error.message)
-        return ""
+        why = error.message
     except UnicodeDecodeError as error:
-        _log.warning(
-            "models get no project instructions: %s is not UTF-8 (%s at byte %d).",
-            project / INSTRUCTIONS_FILE,
-            error.reason,
-            error.start,
-        )
-        return ""
-    return sanitize(text.replace("\r\n", "\n")).strip()
+        place = f"{error.reason} at byte {error.start}"
+        why = f"{project / INSTRUCTIONS_FILE} is not UTF-8 ({place})."
+    else:
+        return sanitize(text.replace("\r\n", "\n")).strip()
+    _log.warning("models get no project instructions: %s", why)
+    return ""

@@ -31,7 +31,7 @@ class _Buffer:
 
 
 class AppendBuffers:
-    """The unflushed appends of one context, by block."""
+    """The unflushed appends of one context, by block. Writing raises storage_failed."""
 
     def __init__(
         self,
@@ -48,11 +48,9 @@ class AppendBuffers:
         self._buffers: dict[str, _Buffer] = {}
 
     def add(self, actor: Actor, block: str, text: str, section: str | None = None) -> int:
-        """Buffer an append; returns how many code points are not flushed yet.
+        """Buffer an append unless it is somebody else's draft (permission_denied).
 
-        Raises:
-            AntiphonError: permission_denied, if the block is somebody else's draft;
-                storage_failed.
+        Returns how many code points are not flushed yet.
         """
         self._check(actor, (block,))
         if not text:
@@ -87,11 +85,7 @@ class AppendBuffers:
         return buffer.size if buffer is not None and buffer.section == section else 0
 
     def flush(self, block: str) -> CommitHandle | None:
-        """Write what is buffered for one block; None if nothing is.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Write what is buffered for one block; None if nothing is."""
         buffer = self._buffers.pop(block, None)
         if buffer is None:
             return None

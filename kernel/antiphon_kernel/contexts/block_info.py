@@ -106,11 +106,8 @@ def header_values(context: Context, block: str) -> dict[str, Any]:
 def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) -> dict[str, Any]:
     """Header fields out of a request's `metadata`; unknown keys stay together as `metadata`.
 
-    Args:
-        project: the folder that a `path` must be in.
-
-    Raises:
-        AntiphonError: invalid_params or too_large for what `check_value` refuses.
+    Raises AntiphonError invalid_params or too_large for what `check_value` refuses, and for a
+    `path` that is not in the folder `project`.
     """
     for name in metadata:
         if name in _KERNELS:

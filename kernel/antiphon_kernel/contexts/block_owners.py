@@ -76,9 +76,8 @@ class BlockOwners:
     def end_session(self, session: SessionId, *, leaves_leases: bool) -> set[str]:
         """Return the blocks that nobody keeps alive now that the session has ended.
 
-        Args:
-            leaves_leases: whether its blocks stay open for a while, because the next call that
-                writes in them comes through a session of its own.
+        If it `leaves_leases`, its blocks stay open for a while, because the next call that writes
+        in them comes through a session of its own.
         """
         for key in [one for one in self._editors if session == one[1]]:
             self._editors.pop(key).leave()
@@ -127,9 +126,7 @@ class BlockOwners:
     def stop(self, context: Context, username: str | None, by: str) -> set[str]:
         """Interrupt what programs write from outside; return whose blocks there were.
 
-        Args:
-            username: whose blocks, anybody's if None.
-            by: username of whoever wants it.
+        `username` says whose blocks, anybody's if None; `by` is that of whoever wants it.
         """
         due = {
             block: one.username

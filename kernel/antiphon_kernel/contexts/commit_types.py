@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
-from antiphon_kernel.storage import Blob, DriftRow, FileRow, InheritedRun
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.storage import Blob, DriftRow, FileRow
+from antiphon_kernel.types.records import Actor, Run
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 
-Inherited = Mapping[str, Mapping[str | None, Sequence[InheritedRun]]]
+Inherited = Mapping[str, Mapping[str | None, Sequence[Run]]]
 """Authors of what was copied into blocks, by the path of the text."""
 
 
@@ -84,9 +84,5 @@ class CommitHandle(NamedTuple):
     on_disk: asyncio.Future[None]
 
     async def saved(self) -> None:
-        """Wait until it is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Wait until it is on disk; raises AntiphonError storage_failed."""
         await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others

@@ -53,7 +53,6 @@ from antiphon_kernel.storage import (
     FileRow,
     InheritedText,
     Journal,
-    SessionRow,
     StoredContext,
     UndoRow,
 )
@@ -74,8 +73,8 @@ R = TypeVar("R")
 class Context:
     """An open context. All methods belong to one event loop.
 
-    Every write raises AntiphonError permission_denied if the actor may not make it; writing,
-    reading the journal and waiting for it raise storage_failed.
+    Every write raises AntiphonError permission_denied if the actor may not make it, or a block is
+    somebody else's draft; writing, reading the journal and waiting for it raise storage_failed.
     """
 
     def __init__(
@@ -177,12 +176,7 @@ class Context:
         return self.cut is None or count <= self.cut.complete
 
     async def whole(self) -> None:
-        """Read the blocks that were left out when it was opened; others may write meanwhile.
-
-        Raises:
-            CorruptContextError: if they cannot be read.
-            AntiphonError: storage_failed.
-        """
+        """Read the blocks that were left out when it was opened, while others may write."""
         async with self._reading_whole:
             if self.cut is None:
                 return
@@ -257,11 +251,7 @@ class Context:
         await asyncio.shield(self._last)
 
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
-        """Yield the updates that bring a peer up to date; everything in them is on disk.
-
-        Args:
-            size: bytes of one of them, more or less.
-        """
+        """Yield the updates that bring a peer up to date, of so many bytes or so, all on disk."""
         number = 0
         for number, part in enumerate(self.document.parts_since(state_vector, size)):  # noqa: B007
             await self.wait_persisted()
@@ -282,8 +272,7 @@ class Context:
     def close(self, reason: AntiphonError) -> None:
         """Let go of the document; what was handed to the journal is still written.
 
-        Args:
-            reason: with which everything is refused that anybody still wants to write.
+        `reason` is raised for everything that anybody still wants to write.
         """
         self._failure = self._failure or reason
         for signal in (self.applied, self.committed, self.failed, self.submitted):
@@ -320,20 +309,23 @@ class Context:
             change: writes to `document`; runs inside one transaction.
             blocks: every block that it changes, apart from those that it creates.
             undo: how its text counts for the actor's undo; None if not at all.
-            blobs: bytes that its blocks name; stored with it, or neither is.
-            file: what is known of the file from now on, in a context that is one.
-            drift: what it delivers.
-            inherited: authors of what it copies.
-
-        Raises:
-            AntiphonError: permission_denied, if the actor may not write any more or one of the
-                blocks is somebody else's draft; storage_failed, if the context has been stopped by
-                an earlier failure.
+            blobs: stored with it, as the others, or neither is; see `PendingCommit`.
         """
         self._check_writer(actor, blocks)
-        return self._write(
-            actor, operation, change, blocks, undo, blobs, file, drift=drift, inherited=inherited
-        )
+        about = {"blobs": tuple(blobs), "file": file, "drift": drift, "inherited": inherited}
+        return self._write(actor, operation, change, blocks, undo, **about)
+
+    def set_fields(
+        self,
+        actor: Actor,
+        operation: str,
+        block: str,
+        fields: Mapping[str, object],
+        file: FileRow | None = None,
+    ) -> CommitHandle:
+        """Set fields of a block's header, as `write` does; nothing of it can be undone."""
+        change = partial(self.document.set_fields, block, **fields)
+        return self.write(actor, operation, change, blocks=[block], undo=None, file=file)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""
@@ -355,18 +347,16 @@ class Context:
         actor: Actor,
         row: UndoRow,
         plan: UpdatePlan,
-        blocks: Sequence[str] = (),
-        drift: DriftRow | None = None,
+        blocks: Sequence[str],
+        drift: DriftRow | None,
     ) -> CommitHandle:
         """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
         Args:
-            plan: what has to be written there.
-            blocks: those that it changes, if it is not only that of the row.
+            plan: what has to be written in `blocks`.
             drift: of a unit that is one, with its new state. Blocks that it brought are hidden if
                 nothing is left in them, and shown again.
         """
-        blocks = blocks or (row.block,)
         self._check_writer(actor, blocks)
         clock, transaction, update = self._execute(actor, row.stack, plan, blocks)
         if drift is not None:
@@ -397,19 +387,18 @@ class Context:
     def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
         """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
-        with self.failing(), self.document.transaction(operation) as transaction:
-            self.members.ensure_member(actor)
+
+        def change() -> None:
             self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
-        self.row = row
-        return self.commit(
-            PendingCommit(actor, operation, transaction, transaction.update, restated=True)
-        )
+            self.row = row
+
+        return self._write(actor, operation, change, (), restated=True)
 
     def ensure_member(self, actor: Actor) -> Member:
         """Make a principal, who may be a reader, known to the document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
             self.raise_if_stopped()
-            self._write(actor, "join", lambda: self.members.ensure_member(actor), (), None)
+            self._write(actor, "join", lambda: self.members.introduce(actor.principal), ())
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member
@@ -436,9 +425,7 @@ class Context:
         operation: str,
         change: Callable[[], None],
         blocks: Sequence[str],
-        undo: UndoKind | None,
-        blobs: Sequence[Blob] = (),
-        file: FileRow | None = None,
+        undo: UndoKind | None = None,
         **about: Any,
     ) -> CommitHandle:
         with self.failing():
@@ -446,10 +433,7 @@ class Context:
                 change()
             _check_stated(transaction, blocks)
             update = self.members.with_member(actor, transaction)
-        pending = PendingCommit(
-            actor, operation, transaction, update, undo, blobs=tuple(blobs), file=file, **about
-        )
-        return self.commit(pending)
+        return self.commit(PendingCommit(actor, operation, transaction, update, undo, **about))
 
     def _append(
         self,
@@ -463,13 +447,8 @@ class Context:
         self.raise_if_stopped()
         known = self.histories.opened([block])
         if known is None or not text or self.document.tail_is_live(block, section):
-            return self._write(
-                actor,
-                "append",
-                lambda: self.document.append(block, text, section),
-                (block,),
-                undo,
-            )
+            write = partial(self.document.append, block, text, section)
+            return self._write(actor, "append", write, (block,), undo)
         plan = known[0].plan_append(section, text)
         _, transaction, update = self._execute(actor, "append", plan, (block,))
         written = self.commit(PendingCommit(actor, "append", transaction, update, undo))
@@ -481,8 +460,7 @@ class Context:
     ) -> tuple[int, Transaction, bytes | None]:
         """Change the contents of `blocks` as planned.
 
-        Returns the clock with which what is written begins, what changed, and all that has to be
-        stored of it.
+        Returns the clock with which that begins, what changed, and what has to be stored of it.
         """
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
@@ -546,8 +524,7 @@ class Context:
             context=self.row,
             seq=self.seq,
             time=time,
-            principal=change.actor.principal,
-            session=SessionRow.of(change.actor),
+            actor=change.actor,
             operation=change.operation,
             blocks=tuple(rows.values()),
             update=update,
@@ -587,8 +564,7 @@ class Context:
         versions: Mapping[str, int],
         future: asyncio.Future[None],
     ) -> None:
-        error = future.exception()
-        if error is not None:
+        if (error := future.exception()) is not None:
             assert isinstance(error, AntiphonError)
             self.stop(error)
             return

@@ -94,8 +94,7 @@ class ContextJournal:
     ) -> list[ChangeRow[str]]:
         """Return the first changes after a version, in order; all if `limit` is -1.
 
-        Args:
-            block: the one that they must have touched, and whose version they are to say.
+        If `block` is named, those that touched it, with its versions only.
         """
         number = self._blocks.number(block) if block is not None else None
         found = await self._journal.changes(self._row, after, limit=limit, block=number)

@@ -19,12 +19,8 @@ def follow_change(
 ) -> bytes | None:
     """The first write makes a pending block running; a later one marks a finished block edited.
 
-    A call is pending until it runs: its arguments are written before.
-
-    Returns the update that says so; None if there is nothing to say.
-
-    Args:
-        submitted: blocks that this very change has finished.
+    A call is pending until it runs: its arguments are written before. What the change itself has
+    finished (`submitted`) is left alone. Returns the update that says so; None if there is none.
     """
     due: dict[str, dict[str, object]] = {}
     written = [text.block for text in change.texts]
@@ -72,8 +68,7 @@ def hide_blocks(document: Document, blocks: Iterable[str], drift: DriftRow) -> N
 def normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: bool) -> None:
     """A client chose the header of its draft; what follows from who it is, the kernel says.
 
-    Args:
-        submitted: whether it may be done already.
+    Only one that is `submitted` may be done already.
     """
     header = document.header(draft)
     fields: dict[str, object] = {}
@@ -93,9 +88,7 @@ def normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: 
 def submit_draft(document: Document, draft: str, before: Status) -> bool:
     """A client has called its draft done: then it stands at the end, unless there is nothing in it.
 
-    Args:
-        before: the status that an empty draft gets back, or one that has ended meanwhile.
-
+    An empty one, or one that has ended meanwhile, gets back the status that it had `before`.
     Returns whether it is submitted.
     """
     header = document.header(draft)

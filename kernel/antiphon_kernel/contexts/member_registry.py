@@ -17,10 +17,6 @@ class MemberRegistry:
         self.known: set[str] = set()
         """Ids of principals that the document is known to name."""
 
-    def ensure_member(self, actor: Actor) -> None:
-        """Write whoever acts into the document, if they are not there yet."""
-        self.introduce(actor.principal)
-
     def introduce(self, principal: Principal) -> None:
         """Write a principal into the document, if it is not there yet."""
         if principal.id in self.known:
@@ -45,7 +41,7 @@ class MemberRegistry:
         if transaction.update is None or actor.principal.id in self.known:
             return transaction.update
         with self._document.transaction("join") as introduced:
-            self.ensure_member(actor)
+            self.introduce(actor.principal)
         if introduced.update is None:
             return transaction.update
         return merge((transaction.update, introduced.update))

@@ -41,10 +41,7 @@ def apply_update(
 ) -> asyncio.Future[None]:
     """Check and apply a raw update of a connected client; the future ends when it is on disk.
 
-    Whoever waits for it has to shield it: others wait for the same.
-
-    Args:
-        decoded: what it says, if that is known.
+    Whoever waits for it has to shield it: others wait for the same. `decoded` is what it says.
 
     Raises:
         AntiphonError: what `validate` refuses; permission_denied, if the session has been
@@ -82,9 +79,7 @@ async def apply_large_update(
     It is accepted or refused whole, at one moment. Once accepted it goes in, also if this is
     cancelled, and raw updates of the same principal have to wait for that; see `in_flight`.
 
-    Raises:
-        AntiphonError: what `validate` refuses; permission_denied, if the session has been
-            dismissed while the update was checked; storage_failed.
+    Raises the same, but for gap, also if the session is dismissed while the update is checked.
     """
     async with context.in_flight.turn(actor):
         await context.whole()
@@ -160,10 +155,7 @@ def _apply(
 def _complete(
     context: Context, actor: Actor, validated: ValidatedUpdate, before: Mapping[str, Status | str]
 ) -> tuple[bytes | None, tuple[str, ...]]:
-    """Add to a client's update who it is, and what its drafts must say.
-
-    Args:
-        before: the status that submitted drafts had.
+    """Add to a client's update who it is, and what its drafts must say; they had a status `before`.
 
     Returns the update with it, and the drafts that are submitted.
     """
@@ -176,7 +168,7 @@ def _complete(
     if not due and not drafts and actor.principal.id in context.members.known:
         return None, ()
     with document.transaction("draft") as completed:
-        context.members.ensure_member(actor)
+        context.members.introduce(actor.principal)
         for draft in drafts:
             normalise_draft(document, actor, draft, submitted=draft in due)
         done = tuple(

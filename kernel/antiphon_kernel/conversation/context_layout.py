@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from operator import attrgetter, itemgetter
 from typing import Final
 
@@ -34,7 +33,6 @@ from antiphon_kernel.layout import (
     read_layout,
     reader_text,
 )
-from antiphon_kernel.messages import CorrelationError
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
@@ -111,8 +109,7 @@ class ContextLayout:
         time_slice = TimeSlice()
         await self.load()
         for part in self.read(model, is_plain=is_plain).parts:
-            with suppress(CorrelationError):
-                _ = part.call_ids
+            _ = part.view
             await time_slice.pause()
 
     def arranged(self) -> Layout:

@@ -48,7 +48,6 @@ from antiphon_kernel.messages import (
     ToolUse,
     UnknownBlock,
     UserMessage,
-    comparison_form,
     dump_block,
     message_digest,
     parse_arguments,
@@ -276,24 +275,23 @@ class MessagePath:
         for one in entries:
             reach = max(reach, one.end)
             message = _message(one)
-            digest = message_digest(comparison_form(message) or message)
+            digest = message_digest(message)
             self.messages.append(PathMessage(message, tuple(one.blocks), digest, one.start, reach))
 
     def _content(self, block: str, header: BlockHeader) -> ContentBlock | None:
-        document = self.context.document
-        if header.kind == BlockKind.DRIFT or is_drifted(header.metadata):
-            stored = stored_content(header) or _stored_file(header, _text(document, block))
-            return stored or TextBlock(drift_text(layout_of(self.context).block(block)))
-        if header.kind == BlockKind.TOOL_CALL:
+        is_drift = header.kind == BlockKind.DRIFT or is_drifted(header.metadata)
+        if header.kind == BlockKind.TOOL_CALL and not is_drift:
             return self._call(block, header)
-        text = _text(document, block)
-        stored = stored_content(header) or _stored_file(header, text)
-        if stored is not None or header.kind == BlockKind.TOOL_RESULT:
-            return stored or TextBlock(text)
+        text = _text(self.context.document, block)
+        if (stored := stored_content(header) or _stored_file(header, text)) is not None:
+            return stored
+        if is_drift:
+            return TextBlock(drift_text(layout_of(self.context).block(block)))
         if header.kind == BlockKind.THINKING:
             signature = valid_signature(text, header.metadata)
             return Thinking(text, signature) if text.strip() or signature is not None else None
-        return TextBlock(text) if text.strip() else None
+        is_result = header.kind == BlockKind.TOOL_RESULT
+        return TextBlock(text) if text.strip() or is_result else None
 
     def _call(self, block: str, header: BlockHeader) -> ToolUse:
         call_id = header.tool_call_id

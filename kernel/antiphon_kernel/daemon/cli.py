@@ -129,16 +129,10 @@ def main() -> None:
 def serve(
     data: Path | None,
     project: Path | None,
-    port: int,
-    store: str | None,
-    listen: tuple[str, int] | None,
     as_json: bool,
-    recordings: tuple[Path, ...],
-    demo: bool,
-    local: bool,
-    speed: float,
     idle: float | None,
     with_last_client: bool,
+    **given: Any,
 ) -> None:
     """Serve a project's documents until SIGTERM, Ctrl+C or long idleness.
 
@@ -147,25 +141,19 @@ def serve(
     """
     from antiphon_kernel.daemon.run import DaemonSettings, run_kernel
 
-    if listen is not None and store is None:
+    if given["listen"] is not None and given["store"] is None:
         raise click.UsageError("--listen is for kernels that share a database: name it by --store")
     if idle is None:
-        idle = IDLE_SECONDS if store is None else 0.0
+        idle = IDLE_SECONDS if given["store"] is None else 0.0
     alone = idle or None
     if project is None:
         project = data.absolute().parent if data and data.name == DATA_FOLDER else Path()
     settings = DaemonSettings(
         data=(data or project / DATA_FOLDER).absolute(),
         project=project.resolve(),
-        port=port,
-        store=store,
-        listen=listen,
-        recordings=recordings,
-        demo=demo,
-        local=local,
-        speed=speed,
         idle_policy=_WITH_LAST_CLIENT if with_last_client else IdlePolicy(alone, alone),
         starter=_pipe_of_starter() if with_last_client else None,
+        **given,
     )
 
     def ready(address: KernelAddress) -> None:
@@ -183,7 +171,7 @@ def serve(
         before=f"the kernel cannot serve {settings.data}: ",
         after="",
     ):
-        run_kernel(settings, ready, echo=True)
+        run_kernel(settings, ready)
 
 
 @main.command("backup")

@@ -43,8 +43,8 @@ class _PrivateFileHandler(RotatingFileHandler):
         return super()._open()
 
 
-def log_to(path: Path, *, echo: bool) -> None:
-    """Log into `path` (the last two megabytes are kept), warnings also to stderr if `echo`.
+def log_to(path: Path) -> None:
+    """Log into `path` (the last two megabytes are kept), warnings also to stderr.
 
     Whoever starts a kernel in the background lets its stderr end in the same file.
     """
@@ -55,7 +55,7 @@ def log_to(path: Path, *, echo: bool) -> None:
     handlers: list[logging.Handler] = [
         _PrivateFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     ]
-    if echo and not os.path.samestat(path.stat(), os.fstat(sys.stderr.fileno())):
+    if not os.path.samestat(path.stat(), os.fstat(sys.stderr.fileno())):
         console = logging.StreamHandler(sys.stderr)
         console.setLevel(logging.WARNING)
         handlers.append(console)

@@ -23,7 +23,7 @@ from platformdirs import user_config_path, user_state_path
 from antiphon_kernel.client.address import (
     ADDRESS_FILE,
     KernelAddress,
-    last_port,
+    on_last_port,
     stated_address,
 )
 from antiphon_kernel.client.discovery import RunningKernel, project_of, register_kernel
@@ -43,6 +43,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.tools.drift import resume_all_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
@@ -70,29 +71,6 @@ def remove_address(data: Path) -> None:
         return
     if address.pid == os.getpid():
         (data / ADDRESS_FILE).unlink(missing_ok=True)
-
-
-async def serve_on_last_port(
-    kernel: Kernel, data: Path, *, port: int, socket: Path, listen: tuple[str, int] | None = None
-) -> Server:
-    """Listen on `port`; if that is 0, on the last one, or on any if that is taken.
-
-    Args:
-        listen: for other kernels, as `Server.start` takes it.
-
-    Raises:
-        OSError: if the port that was asked for is taken.
-    """
-    last = last_port(data / PORT_FILE) if port == 0 else None
-    try:
-        server = await Server(kernel).start(port=last or port, socket=socket, listen=listen)
-    except OSError:
-        if last is None:
-            raise
-        # Somebody else has it now.
-        server = await Server(kernel).start(port=port, socket=socket, listen=listen)
-    write_private(data / PORT_FILE, f"{server.port}\n")
-    return server
 
 
 LOCAL_OPENING: Final = (
@@ -133,14 +111,11 @@ class DaemonSettings:
     """Descriptor of a pipe that whoever started the process holds open for as long as they run."""
 
 
-def run_kernel(
-    settings: DaemonSettings, ready: Callable[[KernelAddress], None], *, echo: bool
-) -> None:
+def run_kernel(settings: DaemonSettings, ready: Callable[[KernelAddress], None]) -> None:
     """Serve until a signal or until nobody needs the kernel any more.
 
     Args:
         ready: is told the address once the kernel answers.
-        echo: also print warnings and errors of the log on stderr.
 
     Raises:
         DataFolderInUse: another kernel serves this folder.
@@ -150,7 +125,7 @@ def run_kernel(
     with hold_folder(settings.data) as warning:
         # Of a kernel that was killed: nobody may take it for this one's.
         (settings.data / ADDRESS_FILE).unlink(missing_ok=True)
-        log_to(settings.data / LOG_FILE, echo=echo)
+        log_to(settings.data / LOG_FILE)
         if warning is not None:
             _log.warning("%s", warning)
         _check_store(settings)
@@ -194,7 +169,7 @@ def _load_models(settings: DaemonSettings) -> Models:
     )
     hide_variables((*variables, STORE_VARIABLE, TOKEN_VARIABLE))
     if settings.local:
-        local = KernelConfig(models=(packaged_model(),), discovery=Discovery(local_ports=()))
+        local = KernelConfig(models=(packaged_model(),), discovery=Discovery())
         return Models(config=local, auto_play=True, opening=LOCAL_OPENING)
     if settings.recordings or settings.demo:
         return load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
@@ -255,12 +230,6 @@ async def _open_kernel(
     settings: DaemonSettings, models: Models, clock: Clock
 ) -> AsyncIterator[tuple[Kernel, Server, TurnRunner]]:
     """The kernel with everything that works on it; closed in the order that loses nothing."""
-
-    def report_failure(task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _log.error("%s has failed", task.get_name(), exc_info=error)
-
     # Outside the project: what deletes the data folder may go on.
     rescued = user_state_path("antiphon") / "rescued"
     spare = rescued / f"{settings.project.name}-{clock.now_ms()}.db"
@@ -284,17 +253,16 @@ async def _open_kernel(
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
         socket = settings.data / SOCKET_FILE
-        server = await serve_on_last_port(
-            kernel, settings.data, port=settings.port, socket=socket, listen=settings.listen
+        server = await on_last_port(
+            settings.data / PORT_FILE,
+            settings.port,
+            lambda port: Server(kernel).start(port=port, socket=socket, listen=settings.listen),
         )
         stack.push_async_callback(server.close)
-        for work, name in (
-            (models.look(), "local models"),
-            (resume_all_drifts(kernel), "drifts that were staged"),
-        ):
-            task = asyncio.create_task(work, name=name)
-            task.add_done_callback(report_failure)
-            stack.callback(task.cancel)
+        tasks = BackgroundTasks(_log)
+        tasks.start(models.look(), "local models")
+        tasks.start(resume_all_drifts(kernel), "drifts that were staged")
+        stack.push_async_callback(tasks.close)
         yield kernel, server, turns
 
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 from antiphon_kernel.files.findings import SourceActors, store_findings
 from antiphon_kernel.files.open_file import OpenFile, language_of
 from antiphon_kernel.shell import run_shell
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.text.findings import CheckFinding, parse_findings
 from antiphon_kernel.types.ids import ContextId
 
@@ -34,15 +36,9 @@ class FileChecks:
         self.commands: Mapping[str, Sequence[str]] = {}
         """By the ending of the names of files, without the dot."""
         self._project, self._sources = project, sources
-        self._running: dict[ContextId, asyncio.Task[None]] = {}
-
-    async def close(self) -> None:
-        """End the commands that run."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
+        self._checks = WeakValueDictionary[ContextId, asyncio.Task[None]]()
+        self._tasks = BackgroundTasks(_log)
+        self.close = self._tasks.close
 
     def of(self, file: OpenFile) -> Sequence[str]:
         """Return the commands for a file."""
@@ -56,18 +52,10 @@ class FileChecks:
         commands = self.of(file)
         if not commands:
             return
-        context = file.context.id
-        if (before := self._running.pop(context, None)) is not None:
+        if (before := self._checks.get(file.context.id)) is not None:
             before.cancel()
-        task = asyncio.create_task(self._check(file, commands), name=f"checks of {file.path.shown}")
-        self._running[context] = task
-        task.add_done_callback(partial(self._done, context))
-
-    def _done(self, context: ContextId, task: asyncio.Task[None]) -> None:
-        if self._running.get(context) is task:
-            del self._running[context]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s have failed", task.get_name(), exc_info=error)
+        work = self._tasks.start(self._check(file, commands), f"checks of {file.path.shown}")
+        self._checks[file.context.id] = work
 
     async def _check(self, file: OpenFile, commands: Sequence[str]) -> None:
         place = file.path.place

@@ -35,7 +35,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NewType
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
 from antiphon_kernel.types.project_files import disk_errors, opened_file, read_bytes, too_large
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
 from antiphon_kernel.types.quoting import quote
@@ -168,10 +168,9 @@ def write(
             return _create(folder, path, data, limit)
         state = _look(folder, path.name)
         if not state.mode & 0o222 or not os.access(path.name, os.W_OK, dir_fd=folder):
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"The file {quote(path.shown)} is read-only (mode {state.mode:03o}): make it"
-                " writable for this user first.",
+                " writable for this user first."
             )
         if state.links == 1:
             try:

@@ -7,16 +7,16 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.commit_types import Applied
-from antiphon_kernel.contexts.lineage import InitialChange, start_with
+from antiphon_kernel.contexts.lineage.forking import InitialChange, start_with
 from antiphon_kernel.contexts.opening import ContextRegistry, InitialContent, OpenContexts
 from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.document import Document
@@ -51,11 +51,12 @@ from antiphon_kernel.files.text_format import Binary, decode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow, TakenError
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, ContextKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, invalid_params, permission_denied
 from antiphon_kernel.types.ids import DISK_NAME, ContextId, as_name
 from antiphon_kernel.types.project_paths import ProjectPath, find_path, is_printable, unusable
 from antiphon_kernel.types.quoting import quote
@@ -138,7 +139,7 @@ class FileContexts:
         """Paths that have changed since a file was looked at, of those that are being looked at."""
         self._waiting: set[ContextId] = set()
         """Files that are saved as soon as nobody else may be writing."""
-        self._works: set[asyncio.Task[object]] = set()
+        self._tasks = BackgroundTasks(_log)
         self.git = Git(project)
         self.checks = FileChecks(project, sources)
         self.servers = LanguageServers(project, sources)
@@ -177,17 +178,14 @@ class FileContexts:
             timer.cancel()
         self._saves.clear()
         await self._watcher.close()
-        for work in self._works:
-            work.cancel()  # what has begun to be written is finished
-        if self._works:
-            await asyncio.wait(self._works)
+        await self._tasks.close()  # what has begun to be written is finished
         await self.checks.close()
         await self.servers.close()
 
     def _context_opened(self, context: Context) -> None:
         """Follow the disk also for whoever has opened the context of a file by its id."""
         if context.id in self._rows:
-            self._start(self.of_context(context), f"opening {self._rows[context.id].path}")
+            self._tasks.start(self.of_context(context), f"opening {self._rows[context.id].path}")
 
     def _closed(self, context: Context) -> None:
         file = self._open.pop(context.id, None)
@@ -206,7 +204,7 @@ class FileContexts:
                 is_new = context not in self._changed
                 self._changed.setdefault(context, set()).update(paths)
                 if is_new:
-                    self._start(self._follow(file), f"looking at {file.path.shown}")
+                    self._tasks.start(self._follow(file), f"looking at {file.path.shown}")
 
     async def _follow(self, file: OpenFile) -> None:
         """Look at a file as often as it has changed meanwhile."""
@@ -218,7 +216,7 @@ class FileContexts:
                 self._save_later(file)  # what could not be saved as the disk was
                 if await _is_gone(file) and before.kind is DiskKind.FILE:
                     work = self._find_renamed(file, before, paths)
-                    self._start(work, f"looking for {file.path.shown}")
+                    self._tasks.start(work, f"looking for {file.path.shown}")
         finally:
             del self._changed[context]
 
@@ -240,17 +238,6 @@ class FileContexts:
         self._save_later(file)
         await file.look()
 
-    def _start(self, work: Coroutine[Any, Any, object], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._works.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[object]) -> None:
-        self._works.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            is_stated = isinstance(error, AntiphonError)
-            _log.error("%s failed: %s", task.get_name(), error, exc_info=not is_stated and error)
-
     # Saving by itself
 
     def _applied(self, file: OpenFile, change: Applied) -> None:
@@ -271,7 +258,7 @@ class FileContexts:
         del self._saves[context]
         is_usual = self._open.get(context) is file and file.state is FileState.USUAL
         if is_usual and context not in self._waiting:
-            self._start(self._save(file), f"saving {file.path.shown}")
+            self._tasks.start(self._save(file), f"saving {file.path.shown}")
 
     async def _save(self, file: OpenFile) -> None:
         context, stop = file.context.id, file.context.users.add()
@@ -320,10 +307,9 @@ class FileContexts:
     def check_shown(self, principal: Principal, path: str | None) -> None:
         """Raises AntiphonError permission_denied if somebody sees nothing of a file."""
         if path is not None and self.is_denied(principal, path):
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"The file {quote(path)} may hold secrets: the policy of this kernel denies it to"
-                " models. Do without it, or ask a person for what you need.",
+                " models. Do without it, or ask a person for what you need."
             )
 
     async def find_shown(self, path: str, principal: Principal | None) -> ProjectPath:

@@ -26,13 +26,7 @@ def store_findings(file: OpenFile, source: Actor, found: Sequence[CheckFinding])
         return
     if rows:
         metadata[FINDINGS] = {"rows": rows}
-    context.write(
-        source,
-        CHECKED,
-        lambda: context.document.set_fields(block, metadata=metadata),
-        blocks=[block],
-        undo=None,
-    )
+    context.set_fields(source, CHECKED, block, {"metadata": metadata})
 
 
 async def forget_findings(file: OpenFile, sources: SourceActors, *, kept: str | None) -> None:

@@ -11,12 +11,11 @@ import asyncio
 import os
 import shlex
 import shutil
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.shell import run_shell
+from antiphon_kernel.shell import run_program, run_shell
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.project_paths import ProjectPath
 
@@ -153,24 +152,9 @@ class Git:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         fixed = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         fixed["GIT_ALLOW_PROTOCOL"] = "none"  # of a partial clone nothing more is fetched
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *_OPTIONS,
-            *arguments,
-            cwd=self._project,
-            env=kept | fixed | variables,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=DEVNULL,
-        )
-        try:
-            async with asyncio.timeout(_SECONDS):
-                output, _ = await process.communicate()
-        except BaseException:
-            process.kill()
-            await process.wait()
-            raise
-        return output if process.returncode == 0 else None
+        command, variables = (program, *_OPTIONS, *arguments), kept | fixed | variables
+        code, output = await run_program(command, self._project, _SECONDS, variables)
+        return output if code == 0 else None
 
 
 def _paths(output: bytes) -> list[str]:

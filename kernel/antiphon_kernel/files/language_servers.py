@@ -23,6 +23,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.files.findings import SourceActors, store_findings
 from antiphon_kernel.files.open_file import CHECKED, OpenFile, language_of
 from antiphon_kernel.shell import run_service
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.text.findings import CheckFinding, Severity
 from antiphon_kernel.text.language_answers import diagnosed, path_of, units
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
@@ -79,7 +80,8 @@ class LanguageServers:
         """By the ending of the names of files, without the dot."""
         self._project, self._sources = project, sources
         self._servers: dict[str, LanguageServer] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks(_log)
+        self.close = self._tasks.close
 
     def opened(self, file: OpenFile) -> None:
         """Have a file followed by the server for its kind, if there is one."""
@@ -87,10 +89,8 @@ class LanguageServers:
         if command is None:
             return
         if command not in self._servers:
-            server = LanguageServer(command, self._project, self._sources)
+            server = LanguageServer(command, self._project, self._sources, self._tasks)
             self._servers[command] = server
-            self._running.add(server.running)
-            server.running.add_done_callback(self._running.discard)
         self._servers[command].open(file)
 
     def closed(self, file: OpenFile) -> None:
@@ -99,13 +99,6 @@ class LanguageServers:
             if server.close(file):
                 del self._servers[command]
                 server.running.cancel()
-
-    async def close(self) -> None:
-        """End all servers."""
-        for running in self._running:
-            running.cancel()
-        if self._running:
-            await asyncio.wait(self._running)
 
     async def ask(self, file: OpenFile, what: str, line: int, column: int) -> tuple[Any, str, str]:
         """Ask the server of a file about a place in it.
@@ -145,9 +138,11 @@ class _Followed:
 class LanguageServer:
     """One command, and the files that it follows."""
 
-    def __init__(self, command: str, project: Path, sources: SourceActors) -> None:
+    def __init__(
+        self, command: str, project: Path, sources: SourceActors, tasks: BackgroundTasks
+    ) -> None:
         self.files: dict[OpenFile, _Followed] = {}
-        self.running = asyncio.create_task(self._run(), name=f"language server {command}")
+        self.running = tasks.start(self._run(), f"language server {command}")
         self._command, self._project, self._sources = command, project.resolve(), sources
         self._actor: Actor
         self._process: Process | None = None

@@ -35,6 +35,7 @@ from antiphon_kernel.files.disk_file import (
 )
 from antiphon_kernel.files.text_format import Binary, Decoded, TextFormat, decode, encode
 from antiphon_kernel.storage import FileRow, Journal
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve, settled_base
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -43,7 +44,6 @@ from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.uninterruptible import run_uninterrupted
 
 FROM_DISK: Final = "disk"
 """The operation of an edit that another program has made on disk."""
@@ -409,16 +409,9 @@ class OpenFile:
             await run_uninterrupted(self._take_path(path, by))
 
     async def _take_path(self, path: ProjectPath, by: Actor) -> None:
-        document, row = self.context.document, replace(self.row, path=path.shown)
+        row = replace(self.row, path=path.shown)
         fields = {"path": path.shown, "language": language_of(path)}
-        written = self.context.write(
-            by,
-            RENAME,
-            lambda: document.set_fields(self.block, **fields),
-            blocks=[self.block],
-            undo=None,
-            file=row,
-        )
+        written = self.context.set_fields(by, RENAME, self.block, fields, row)
         self.path, self.row = path, row
         await written.saved()
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +12,7 @@ from typing import Final
 
 from antiphon_kernel.files.disk_file import read
 from antiphon_kernel.files.text_format import Decoded, decode
+from antiphon_kernel.shell import run_program
 from antiphon_kernel.text.search import Query, search_text
 from antiphon_kernel.types.constants import DATA_FOLDER
 from antiphon_kernel.types.errors import AntiphonError
@@ -96,22 +95,11 @@ async def ripgrep(project: Path, pattern: str, *, is_regex: bool) -> frozenset[s
     if program is None or not pattern.isascii():
         return None
     how = () if is_regex else ("--fixed-strings",)
-    process = await asyncio.create_subprocess_exec(
-        *(program, *_OPTIONS, *how, "--regexp", pattern, "."),
-        cwd=project,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=DEVNULL,
-    )
+    command = program, *_OPTIONS, *how, "--regexp", pattern, "."
     try:
-        async with asyncio.timeout(_SECONDS):
-            output, _ = await process.communicate()
+        code, output = await run_program(command, project, _SECONDS)
     except TimeoutError:
         return None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode not in (0, 1):
+    if code not in (0, 1):
         return None
     return frozenset(one.removeprefix("./") for one in os.fsdecode(output).split("\0"))

@@ -9,6 +9,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
+from antiphon_kernel.tasks import BackgroundTasks
+
 _STEP_MS: Final = 20
 """Changes that come within this time are told together."""
 
@@ -29,27 +31,20 @@ class FolderWatcher:
         self._changed = changed
         self._folders: frozenset[Path] = frozenset()
         self._watching: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks(_log)
+        self.close = self._tasks.close
 
     def watch(self, folders: Collection[Path]) -> None:
         """Watch these folders from now on, and no others."""
-        if self._folders == frozenset(folders):
+        is_watching = self._watching is not None and not self._watching.done()
+        if is_watching and self._folders == frozenset(folders):
             return
         self._folders = frozenset(folders)
         if self._watching is not None:
             self._watching.cancel()
         self._watching = None
-        if self._folders:
-            self._watching = asyncio.create_task(
-                self._watch(sorted(self._folders)), name="watching folders"
-            )
-            self._watching.add_done_callback(self._ended)
-
-    async def close(self) -> None:
-        """Watch nothing any more."""
-        watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.cancel()
-            await asyncio.wait({watching})
+        if folders:
+            self._watching = self._tasks.start(self._watch(sorted(folders)), "watching folders")
 
     async def _watch(self, folders: list[Path]) -> None:
         from watchfiles import awatch
@@ -84,9 +79,3 @@ class FolderWatcher:
             except ExceptionGroup as error:  # of the library: a name that is no UTF-8
                 _log.warning("watching files begins again: %s", error.exceptions[0])
                 await asyncio.sleep(_POLL_MS / 1_000)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if self._watching is task:
-            self._folders, self._watching = frozenset(), None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("watching files has failed", exc_info=error)

@@ -10,14 +10,11 @@ from posixpath import basename
 from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.layout.paths import (
-    ArtifactName,
-    ArtifactPath,
     BlockPath,
-    CallPath,
-    FilePath,
-    SummaryPath,
     block_hash,
+    file_path,
     is_path,
+    summary_path,
     tool_call_id,
     turn_id,
 )
@@ -348,7 +345,7 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
     drift = drift_id(prompt.metadata) if prompt is not None else None
     for block in collected.blocks:
         if block is prompt:
-            path = ArtifactPath(turn, "user.prompt")
+            path = BlockPath("ar", turn, "user.prompt")
             first.insert(0, LayoutItem(ItemType.USER_PROMPT, turn, block, path))
         elif drift is not None and drift_id(block.metadata) == drift:
             first.append(_contribution(turn, block)._replace(type=ItemType.USER_ATTACHMENT))
@@ -359,8 +356,8 @@ def _ordered(turn: str, collected: _TurnBlocks) -> list[LayoutItem]:
             and block.parent == prompt.id
         ):
             name = basename(block.file or "") or block_hash(block.id)
-            path_of_file = FilePath(turn, "user.attachments", name)
-            first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path_of_file))
+            path = file_path(turn, "user.attachments", name)
+            first.append(LayoutItem(ItemType.USER_ATTACHMENT, turn, block, path))
         elif block.is_result and (call := by_id.get(block.parent or "")) and call.is_call:
             results.setdefault(call.id, []).append(block)
         else:
@@ -378,13 +375,13 @@ def _in_rounds(
             call = tool_call_id(block.id)
             for index in open_texts.pop(block.author.id, ()):
                 items[index] = _contribution(turn, items[index].block, call)
-            path: BlockPath = CallPath(turn, call, "call")
+            path = BlockPath("tc", turn, f"{call}.call")
             tool = block.tool_name
             items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call, tool))
             for result in results.get(block.id, ()):
-                path = CallPath(turn, call, "result")
+                path = BlockPath("tc", turn, f"{call}.result")
                 if result.file is not None and not is_path(result.file):
-                    path = FilePath(turn, "files", result.file)
+                    path = file_path(turn, "files", result.file)
                 items.append(LayoutItem(ItemType.TOOL_RESULT, turn, result, path, call, tool))
         else:
             item = _contribution(turn, block)
@@ -400,14 +397,13 @@ def _contribution(turn: str, block: LayoutBlock, call: str | None = None) -> Lay
     Args:
         call: the call that follows it in its round; only of a model's text or thinking.
     """
-    name: ArtifactName
     match block.kind, block.role:
         case _ if block.is_drift:
             kind, name = ItemType.DRIFT, "drift"
         case BlockKind.TEXT, Role.SYSTEM if block.metadata.get("type") == SUMMARY_TYPE:
-            return LayoutItem(ItemType.SUMMARY, turn, block, SummaryPath(turn))
+            return LayoutItem(ItemType.SUMMARY, turn, block, summary_path(turn))
         case BlockKind.FILE, _ if block.file:
-            return LayoutItem(ItemType.FILE, turn, block, FilePath(turn, "files", block.file))
+            return LayoutItem(ItemType.FILE, turn, block, file_path(turn, "files", block.file))
         case BlockKind.TEXT, Role.USER:
             kind, name = ItemType.USER_MESSAGE, "user.message"
         case BlockKind.TEXT, Role.MODEL if call is not None:
@@ -426,7 +422,8 @@ def _contribution(turn: str, block: LayoutBlock, call: str | None = None) -> Lay
     made_in = (call or f"{turn}.{block.author.id}") if is_said else None
     # It is older than the drift that it came with, and another one may bring an older one yet.
     suffix = block_hash(block.id) if is_drifted(block.metadata) else None
-    return LayoutItem(kind, turn, block, ArtifactPath(turn, name, call, suffix), made_in)
+    name = f"{name}.{call}" if call is not None else name
+    return LayoutItem(kind, turn, block, BlockPath("ar", turn, name, suffix), made_in)
 
 
 def _arranged(collected: _TurnBlocks) -> LayoutTurn:

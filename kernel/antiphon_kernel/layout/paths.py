@@ -7,9 +7,8 @@ One grammar, one parser. The ids are derived from block ids: stable, and another
     ar:TURN.user.prompt                   ar:TURN.assistant.completion
     ar:TURN.react.notes.CALL              ar:TURN.react.thinking.CALL
     ar:TURN.NAME                          (see `ARTIFACTS` for every NAME)
-    fi:TURN.user.attachments/FILE         fi:TURN.files/FILE            fi:TURN.code.CALL
+    fi:TURN.user.attachments/FILE         fi:TURN.files/FILE
     tc:TURN.CALL.call                     tc:TURN.CALL.result
-    tc:TURN.tool_calls.CALL.notice.json
     so:sources_pool[1-3,5]                su:TURN.conv.range.summary
 
 TURN is ``turn_<milliseconds>_<6 hex digits>``, CALL is ``tc_<12 hex digits>``. Where several blocks
@@ -22,11 +21,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from antiphon_kernel.types.quoting import quote
@@ -38,23 +36,11 @@ MAX_PATH: Final = 8_192
 MAX_RANGES: Final = 100
 """Ranges in one selector."""
 
-ArtifactName = Literal[
-    "user.prompt",
-    "user.message",
-    "assistant.completion",
-    "assistant.error",
-    "react.notes",
-    "react.thinking",
-    "system.message",
-    "drift",
-    "block",
-]
-
-ARTIFACTS: Final[tuple[ArtifactName, ...]] = get_args(ArtifactName)
+ARTIFACTS: Final = (
+    *("user.prompt", "user.message", "assistant.completion", "assistant.error", "react.notes"),
+    *("react.thinking", "system.message", "drift", "block"),
+)
 """Names of what stands in a turn and is neither a file nor a tool call."""
-
-CallPart = Literal["call", "result", "notice"]
-FilePlace = Literal["user.attachments", "files"]
 
 
 class PathError(ValueError):
@@ -62,58 +48,30 @@ class PathError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class ArtifactPath:
-    """Text of a turn."""
+class BlockPath:
+    """Path of one block."""
 
+    scheme: str
+    """`ar` of a text, `fi` of a file, `tc` of a call or its result, `su` of a summary."""
     turn: str
-    name: ArtifactName
-    call: str | None = None
-    """The call that it leads to; of notes and thinking only."""
-    suffix: str | None = None
-
-    def __str__(self) -> str:
-        call = f".{self.call}" if self.call is not None else ""
-        return f"ar:{self.turn}.{self.name}{call}{_tail(self.suffix)}"
-
-
-@dataclass(frozen=True, slots=True)
-class FilePath:
-    """Attachment of a turn's message, or file that the turn made."""
-
-    turn: str
-    place: FilePlace
     name: str
+    """Rest of it, behind the turn: `react.notes.CALL`, `files/FILE`, `CALL.result`."""
     suffix: str | None = None
 
     def __str__(self) -> str:
-        name = _escape(self.name, folders=self.place == "files")
-        return f"fi:{self.turn}.{self.place}/{name}{_tail(self.suffix)}"
+        tail = f"~{self.suffix}" if self.suffix is not None else ""
+        return f"{self.scheme}:{self.turn}.{self.name}{tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class CallPath:
-    """Tool call, one of its results, or the notice about it."""
-
-    turn: str
-    call: str
-    part: CallPart
-    suffix: str | None = None
-
-    def __str__(self) -> str:
-        if self.part == "notice":
-            return f"tc:{self.turn}.tool_calls.{self.call}.notice.json{_tail(self.suffix)}"
-        return f"tc:{self.turn}.{self.call}.{self.part}{_tail(self.suffix)}"
+def file_path(turn: str, place: str, file: str, suffix: str | None = None) -> BlockPath:
+    """Return the path of a file of a turn: of `files`, or of `user.attachments`."""
+    name = _escape(file, folders=place == "files")
+    return BlockPath("fi", turn, f"{place}/{name}", suffix)
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryPath:
-    """Summary that models read from."""
-
-    turn: str
-    suffix: str | None = None
-
-    def __str__(self) -> str:
-        return f"su:{self.turn}.conv.range.summary{_tail(self.suffix)}"
+def summary_path(turn: str, suffix: str | None = None) -> BlockPath:
+    """Return the path of a summary that models read from."""
+    return BlockPath("su", turn, _SUMMARY, suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +90,6 @@ class SourcesPath:
     def __contains__(self, number: int) -> bool:
         return not self.ranges or any(first <= number <= last for first, last in self.ranges)
 
-
-BlockPath: TypeAlias = ArtifactPath | FilePath | CallPath | SummaryPath
-"""Path of one block."""
 
 LayoutPath: TypeAlias = BlockPath | SourcesPath
 
@@ -163,9 +118,13 @@ def parse_path(text: str) -> LayoutPath:
     """
     if len(text) > MAX_PATH:
         raise PathError(f"a path has at most {MAX_PATH} code points, this has {len(text)}")
-    for form, make in _FORMS:
-        if found := form.fullmatch(text):
-            return make(**found.groupdict())
+    scheme, _, rest = text.partition(":")
+    if (form := _FORMS.get(scheme)) and (found := form.fullmatch(rest)):
+        turn, name, suffix = found.groups()
+        place, _, file = name.partition("/")
+        if file:
+            return file_path(turn, place, _unescape(file), suffix)
+        return BlockPath(scheme, turn, name, suffix)
     if found := _SOURCES.fullmatch(text):
         return _sources(found["ranges"])
     raise PathError(
@@ -174,32 +133,26 @@ def parse_path(text: str) -> LayoutPath:
     )
 
 
-def _form(beginning: str, rest: str) -> re.Pattern[str]:
-    turn, call = f"(?P<turn>{_TURN_ID})", f"(?P<call>{_CALL_ID})"
-    suffix = r"(?:~(?P<suffix>[0-9a-f]{6}))?"
-    return re.compile(rf"{beginning}{turn}\.{rest.replace('CALL', call)}{suffix}", re.ASCII)
-
-
-def _file(turn: str, place: FilePlace, name: str, suffix: str | None) -> FilePath:
+def _unescape(file: str) -> str:
     try:
-        encoded = name.encode("utf-8", "surrogatepass")
-        file = unquote_to_bytes(encoded).decode("utf-8", "surrogatepass")
+        encoded = file.encode("utf-8", "surrogatepass")
+        return unquote_to_bytes(encoded).decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise PathError(f"{quote(name)} is not percent-encoded UTF-8") from error
-    return FilePath(turn, place, file, suffix)
+        raise PathError(f"{quote(file)} is not percent-encoded UTF-8") from error
 
 
-_NAMES = "|".join(map(re.escape, ARTIFACTS))
-_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[..., BlockPath]], ...]] = (
-    (_form("ar:", rf"(?P<name>{_NAMES})"), ArtifactPath),
-    (_form("ar:", r"(?P<name>react\.notes|react\.thinking)\.CALL"), ArtifactPath),
-    (_form("fi:", r"(?P<place>user\.attachments|files)/(?P<name>[^~]+)"), _file),
-    (_form("fi:", r"code\.CALL"), partial(CallPath, part="call")),
-    (_form("tc:", r"CALL\.(?P<part>call|result)"), CallPath),
-    (_form("tc:", r"tool_calls\.CALL\.(?P<part>notice)\.json"), CallPath),
-    (_form("su:", r"conv\.range\.summary"), SummaryPath),
-)
-"""Each form of a path of a block, with what is made of its parts."""
+_SUMMARY: Final = "conv.range.summary"
+_NAMES: Final = {
+    "ar": "|".join((*map(re.escape, ARTIFACTS), rf"react\.(?:notes|thinking)\.{_CALL_ID}")),
+    "fi": r"(?:user\.attachments|files)/[^~]+",
+    "tc": rf"{_CALL_ID}\.(?:call|result)",
+    "su": re.escape(_SUMMARY),
+}
+_FORMS: Final = {
+    scheme: re.compile(rf"({_TURN_ID})\.({names})(?:~([0-9a-f]{{6}}))?", re.ASCII)
+    for scheme, names in _NAMES.items()
+}
+"""Form of what stands behind each scheme: turn, name and suffix."""
 
 
 def _sources(selector: str | None) -> SourcesPath:
@@ -219,10 +172,6 @@ def _sources(selector: str | None) -> SourcesPath:
             raise PathError(f"the range {part} ends before it begins")
         ranges.append((first, last))
     return SourcesPath(tuple(ranges))
-
-
-def _tail(suffix: str | None) -> str:
-    return f"~{suffix}" if suffix is not None else ""
 
 
 _ESCAPED = re.compile(r"[%:~\[\]\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")

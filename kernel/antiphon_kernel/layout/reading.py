@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import accumulate, chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutBlock, LayoutItem, rounds_of
 from antiphon_kernel.layout.text_forms import (
@@ -32,7 +32,6 @@ from antiphon_kernel.messages import (
     JOIN,
     MESSAGE_COST,
     AssistantMessage,
-    CorrelationError,
     DocumentBlock,
     FileSize,
     ImageBlock,
@@ -43,12 +42,10 @@ from antiphon_kernel.messages import (
     ToolMessage,
     ToolUse,
     UserMessage,
-    check_correlation,
     estimate_block,
     estimate_message,
     estimate_text,
     stated_size,
-    tool_uses,
 )
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -142,7 +139,7 @@ def join_views(
     for view in views:
         first = view.messages[0] if view.messages else None
         if first is not None and last and type(first) is not type(last[0]):
-            messages.append(last[0] if len(last) == 1 else _joined(last))
+            messages.append(_joined(last))
             last, blocks = [], 0
         starts.append((len(messages), blocks))
         if first is None:
@@ -150,7 +147,7 @@ def join_views(
         last.append(first)
         blocks += len(first.content)
         if len(view.messages) > 1:
-            messages.append(first if len(last) == 1 else _joined(last))
+            messages.append(_joined(last))
             messages.extend(view.messages[1:-1])
             last, blocks = [view.messages[-1]], len(view.messages[-1].content)
     if last:
@@ -303,8 +300,7 @@ MIN_ROUNDS = 2
 """With fewer rounds there is no pre-tail point."""
 
 
-@dataclass(frozen=True, slots=True)
-class CachePoints:
+class CachePoints(NamedTuple):
     """Indices of the items that end a part worth keeping; None where there is no such point."""
 
     previous_turn: int | None = None
@@ -317,8 +313,7 @@ class CachePoints:
     @property
     def indices(self) -> tuple[int, ...]:
         """Every point once, in the order of the stream."""
-        points = (self.previous_turn, self.pre_tail, self.tail)
-        return tuple(sorted({point for point in points if point is not None}))
+        return tuple(sorted({point for point in self if point is not None}))
 
 
 def cache_points(
@@ -378,19 +373,13 @@ def why_not_hidden(items: Sequence[LayoutItem], block: str) -> str | None:
         items: as they are read now.
         block: its id.
     """
-    index = next(
-        (index for index, item in enumerate(items) if item.is_block and item.block.id == block),
-        None,
-    )
-    if index is None:
+    places = {item.block.id: index for index, item in enumerate(items) if item.is_block}
+    if block not in places:
         return "models do not read this block now, so there is nothing to hide"
-    item = items[index]
-    if item.is_exchange:
-        index = next(
-            first
-            for first, other in enumerate(items)
-            if other.is_exchange and other.round == item.round
-        )
+    index, item = places[block], items[places[block]]
+    if item.is_exchange:  # it is hidden with its call
+        round_of = [other.round if other.is_exchange else None for other in items]
+        index = round_of.index(item.round)
     pre_tail = cache_points(items).pre_tail
     if pre_tail is None or index > pre_tail:
         return None
@@ -410,25 +399,17 @@ class ReadPart(LazyFields):
     reader: LayoutReader
     view: ModelView = field(init=False, repr=False, compare=False)
     """Its messages."""
-    call_ids: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """Ids of the calls in its messages; asking raises CorrelationError if one has no result."""
     text_tokens: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Estimate of each of its items, with the files that are attached."""
     code_points: int = field(init=False, repr=False, compare=False)
     """Length of its items in the text stream."""
     message_tokens: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Estimate of each of its messages."""
-    rounds: int = field(init=False, repr=False, compare=False)
-    """Number of its rounds."""
     is_open: bool = field(init=False, repr=False, compare=False)
     """Whether one of its calls is still without a result, or has one that is being written."""
 
     def _make_view(self) -> ModelView:
         return model_view(self.items, self.reader)
-
-    def _make_call_ids(self) -> tuple[str, ...]:
-        check_correlation(self.view.messages)
-        return tuple([use.id for message in self.view.messages for use in tool_uses(message)])
 
     def _make_text_tokens(self) -> tuple[int, ...]:
         return tuple(
@@ -441,9 +422,6 @@ class ReadPart(LazyFields):
     def _make_message_tokens(self) -> tuple[int, ...]:
         sizes = file_sizes(self.items)
         return tuple([estimate_message(message, sizes) for message in self.view.messages])
-
-    def _make_rounds(self) -> int:
-        return len(rounds_of(self.items))
 
     def _make_is_open(self) -> bool:
         return any(item.is_exchange and not item.block.is_finished for item in self.items)
@@ -472,11 +450,7 @@ class LayoutReading:
         return join_views([part.view for part in self.parts])
 
     def request(self) -> ModelRequest:
-        """Return the messages of a request, with what is marked for the cache.
-
-        Raises:
-            CorrelationError: if a call is without its result; never of what `visible` gives.
-        """
+        """Return the messages of a request, with what is marked for the cache."""
         messages = self._stream[0]
         if blocks := tuple(map(TextBlock, self.tail.texts)):
             # They are the end of the last message, or a message of their own.
@@ -484,14 +458,6 @@ class LayoutReading:
                 messages = (*messages[:-1], UserMessage((*last.content, *blocks)))
             else:
                 messages = (*messages, UserMessage(blocks))
-        # Parts are checked once; the messages of all of them would be checked for each request.
-        try:
-            ids = [part.call_ids for part in self.parts]
-            is_correlated = len(set().union(*ids)) == sum(map(len, ids))
-        except CorrelationError:
-            is_correlated = False
-        if not is_correlated:
-            check_correlation(messages)
         ends = list(accumulate([len(part.items) for part in self.parts]))
         marks = dict.fromkeys(self._mark(point, ends) for point in self.points.indices)
         marked = tuple(mark for mark in marks if mark is not None)
@@ -584,16 +550,11 @@ def _cache_points(parts: Sequence[ReadPart], live: str | None, *, exact: bool) -
     rounds = 0
     while begin > 0 and (rounds <= OFFSET_ROUNDS or begin == len(parts)):
         begin -= 1
-        rounds += parts[begin].rounds
+        rounds += len(rounds_of(parts[begin].items))
     are_open = [index for index, part in enumerate(parts) if part.is_open]
     of_live = [index for index, part in enumerate(parts) if part.items[0].turn == live]
     begin = max(0, min([begin, *are_open, *of_live, len(parts) - 1]) - 1)
     skipped = sum([len(part.items) for part in parts[:begin]])
     items = list(chain.from_iterable(part.items for part in parts[begin:]))
     points = cache_points(items, live=live, exact=exact)
-    return CachePoints(
-        *(
-            point + skipped if point is not None else None
-            for point in (points.previous_turn, points.pre_tail, points.tail)
-        )
-    )
+    return CachePoints(*(None if point is None else point + skipped for point in points))

@@ -17,7 +17,7 @@ from antiphon_kernel.layout.compaction import (
     plan_compaction,
     plan_last_turns,
 )
-from antiphon_kernel.layout.paths import SummaryPath, rename_derived
+from antiphon_kernel.layout.paths import rename_derived, summary_path
 from antiphon_kernel.layout.reading import file_tokens
 from antiphon_kernel.layout.text_forms import LayoutReader, drift_text, item_text
 from antiphon_kernel.layout.visible import visible
@@ -390,7 +390,7 @@ def compact(
     frame = 0
     if items:  # a summary that says nothing, with as long a path as it may have
         near = items[-1]
-        block, path = near.block._replace(text="", blob=None), SummaryPath(near.turn, "0" * 6)
+        block, path = near.block._replace(text="", blob=None), summary_path(near.turn, "0" * 6)
         frame = _SLACK + weigh(LayoutItem(ItemType.SUMMARY, near.turn, block, path), reader)
     if budget is None:
         plan = plan_last_turns(items, weights, keep_turns, frame=frame)

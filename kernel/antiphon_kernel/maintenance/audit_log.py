@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -203,14 +204,19 @@ def survey(data: Path, now: int) -> Iterator[str]:
         now: milliseconds since the epoch, for invitations that have expired.
     """
     yield f"{data.resolve()}"
-    try:
-        yield from _journal(data / JOURNAL_FILE)
-    except (sqlite3.Error, AntiphonError, OSError, ValueError, TypeError) as error:
-        yield f"  journal: cannot be read ({truncate(str(error))})"
-    try:
-        yield from _auth(data / AUTH_FILE, now)
-    except (sqlite3.Error, AntiphonError, OSError, ValueError, TypeError) as error:
-        yield f"  roles and invitations: cannot be read ({truncate(str(error))})"
+    readers = (
+        ("journal", data / JOURNAL_FILE, _journal),
+        ("roles and invitations", data / AUTH_FILE, partial(_auth, now=now)),
+    )
+    for what, path, read in readers:
+        if not path.exists():
+            yield f"  {what}: none"
+            continue
+        try:
+            with open_to_read(path, untouched=True) as database:
+                yield from read(database)
+        except (sqlite3.Error, AntiphonError, OSError, ValueError, TypeError) as error:
+            yield f"  {what}: cannot be read ({truncate(str(error))})"
     for name in ("kernel.port", "kernel.json"):
         path = data / name
         if path.is_file() and stat.S_ISREG(path.lstat().st_mode):
@@ -218,14 +224,10 @@ def survey(data: Path, now: int) -> Iterator[str]:
                 yield f"  {name}: {truncate(' '.join(file.read(1_000).split()))}"
 
 
-def _journal(path: Path) -> Iterator[str]:
-    if not path.exists():
-        yield "  journal: none"
-        return
-    with open_to_read(path, untouched=True) as database:
-        owner = _rows(database, "kernel", "SELECT value FROM kernel WHERE key = 'owner'")
-        contexts = _rows(database, "contexts", "SELECT label, created FROM contexts")
-        people = _rows(database, "principals", "SELECT created FROM principals")
+def _journal(database: sqlite3.Connection) -> Iterator[str]:
+    owner = _rows(database, "kernel", "SELECT value FROM kernel WHERE key = 'owner'")
+    contexts = _rows(database, "contexts", "SELECT label, created FROM contexts")
+    people = _rows(database, "principals", "SELECT created FROM principals")
     moments = [int(row[-1]) for row in (*contexts, *people)]
     founder = _text(owner[0][0]) if owner else "nobody"
     since = f" at {iso_time(min(moments))}" if moments else ""
@@ -233,17 +235,13 @@ def _journal(path: Path) -> Iterator[str]:
     yield f"  contexts ({len(contexts)}): {join_names(_text(row[0]) for row in contexts)}"
 
 
-def _auth(path: Path, now: int) -> Iterator[str]:
-    if not path.exists():
-        yield "  roles and invitations: none"
-        return
-    with open_to_read(path, untouched=True) as database:
-        users = _rows(database, "users", "SELECT username, role FROM users ORDER BY number")
-        sql = (
-            "SELECT c.number, u.username, u.role, c.expires, c.revoked, c.uses_allowed, c.uses"
-            " FROM credentials c LEFT JOIN users u ON u.number = c.user ORDER BY c.number"
-        )
-        given = _rows(database, "credentials", sql)
+def _auth(database: sqlite3.Connection, now: int) -> Iterator[str]:
+    users = _rows(database, "users", "SELECT username, role FROM users ORDER BY number")
+    sql = (
+        "SELECT c.number, u.username, u.role, c.expires, c.revoked, c.uses_allowed, c.uses"
+        " FROM credentials c LEFT JOIN users u ON u.number = c.user ORDER BY c.number"
+    )
+    given = _rows(database, "credentials", sql)
     yield f"  principals ({len(users)}): {join_names(f'{_text(a)}, {_text(b)}' for a, b in users)}"
     valid = [
         f"{number} for {_text(name)}, {_text(role)},"

@@ -13,13 +13,14 @@ from antiphon_kernel.storage import (
     Commit,
     CorruptContextError,
     Journal,
-    SessionRow,
     check_journal,
     install,
 )
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import SYSTEM, RandomIds
+from antiphon_kernel.types.ids import SYSTEM, RandomIds, SessionId
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,9 @@ async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
                 ErrorCode.STORAGE_FAILED,
                 f"{path} belongs to a kernel that was never founded: use another backup.",
             )
-        system = principals[SYSTEM]
-        session = SessionRow(ids.uuid7(), system.id, "restore", moment)
-        journal.add_session(session)
+        session = SessionId(ids.uuid7())
+        actor = Actor(principals[SYSTEM], session, AccessRole.OWNER, "restore", moment)
+        journal.add_session(actor)
         damaged = []
         for row in rows:
             try:
@@ -90,18 +91,7 @@ async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
             update = new_epoch_update(document.update_since(), epoch)
             document.close()
             await journal.set_epoch(row, epoch)
-            await journal.commit(
-                Commit(
-                    context=row,
-                    seq=stored.seq + 1,
-                    time=moment,
-                    principal=system,
-                    session=session,
-                    operation="restore",
-                    blocks=(),
-                    update=update,
-                )
-            )
+            await journal.commit(Commit(row, stored.seq + 1, moment, actor, "restore", (), update))
         return len(rows), damaged
     finally:
         await journal.close()

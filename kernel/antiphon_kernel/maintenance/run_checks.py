@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
@@ -31,7 +31,6 @@ from antiphon_kernel.storage import (
     ContextRow,
     CorruptContextError,
     Database,
-    Indexed,
     InheritedText,
     JournalReader,
     Records,
@@ -94,24 +93,17 @@ class Check(StrEnum):
     """Everybody who may come in is known to the journal, in a role that there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something that does not hold."""
 
     check: Check
-    message: str
-    context: str | None = None
+    context: str | None
     """Label of the context; None if it is about the whole file."""
-    seq: int | None = None
+    seq: int | None
+    message: str
 
     def as_json(self) -> dict[str, Any]:
-        fields = {
-            "check": str(self.check),
-            "context": self.context,
-            "seq": self.seq,
-            "message": self.message,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
     def __str__(self) -> str:
         where = f"{self.context}: " if self.context is not None else ""
@@ -131,7 +123,7 @@ class ContextReport:
 
     def find(self, check: Check, message: str, seq: int | None = None) -> None:
         """Take note of something that does not hold."""
-        self.findings.append(Finding(check, message, self.row.label, seq))
+        self.findings.append(Finding(check, self.row.label, seq, message))
 
 
 @dataclass(slots=True)
@@ -144,7 +136,7 @@ class Report:
 
     def find(self, check: Check, message: str) -> None:
         """Take note of something about the file as a whole that does not hold."""
-        self.findings.append(Finding(check, message))
+        self.findings.append(Finding(check, None, None, message))
 
     def all(self) -> Iterator[Finding]:
         """Every finding."""
@@ -279,7 +271,7 @@ class TransactionReplay:
 
 
 def check_document(document: Document, report: ContextReport) -> None:
-    """Check header fields, parents, answers and summaries."""
+    """Check header fields, parents, answers and summaries, and take note of attached files."""
     for block in document.block_ids():
         for name, stored in document.stored_fields(block).items():
             try:
@@ -290,6 +282,10 @@ def check_document(document: Document, report: ContextReport) -> None:
     _check_parents(document, report)
     for block in document.block_ids():
         header = document.header(block)
+        if header.blob is not None:
+            report.blobs[header.blob] = block
+        if (header.blob is None) != (header.media_type is None):
+            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
         said = header.metadata
         if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
             report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
@@ -305,16 +301,6 @@ def check_document(document: Document, report: ContextReport) -> None:
             )
         elif document.order.index(block) < document.order.index(call.id):
             report.find(Check.ANSWERS, f"the tool result {block} stands before its call {call.id}")
-
-
-def find_blobs(document: Document, report: ContextReport) -> None:
-    """Take note of the attached files; a file that is named by parts of its header is a finding."""
-    for block in document.block_ids():
-        header = document.header(block)
-        if header.blob is not None:
-            report.blobs[header.blob] = block
-        if (header.blob is None) != (header.media_type is None):
-            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
 
 
 async def check_blobs(database: Database, report: Report) -> None:
@@ -437,9 +423,9 @@ async def check_authors(
         length = replay.copied.get((text.block, text.section))
         at = 0
         for run in text.runs:
-            if run.start != at or run.end <= run.start or run.principal not in known:
+            if run.length <= 0 or run.stamp.principal not in known:
                 break
-            at = run.end
+            at += run.length
         ends = length if text.version == 1 else at
         if block is None or ends is None or at != ends:
             what = f"the authors of the text that block {block or text.block} was copied with"
@@ -477,7 +463,7 @@ async def check_search(database: Database, row: ContextRow, replay: TransactionR
     first, last = row_number(row.number, 0), row_number(row.number + 1, 0)
     sql = "SELECT row, version, kind, path, length FROM searched WHERE row >= ? AND row < ?"
     table = SearchTable(database)
-    current: dict[int, tuple[str, Indexed]] = {}
+    current: dict[int, tuple[str, str]] = {}
     for at, version, kind, path, length in await database.select(sql, (first, last)):
         number = at - first
         block = replay.numbers.get(number, "")
@@ -491,14 +477,14 @@ async def check_search(database: Database, row: ContextRow, replay: TransactionR
             if (kind, path, length) != (str(header.kind), header.path, len(text)):
                 report.find(Check.SEARCH, f"it knows block {block} as it is not")
             else:
-                current[at] = block, Indexed(row.number, number, version, kind, path, text)
+                current[at] = block, text
     rows = list(current)
     for begin in range(0, len(rows), _TEXTS):
         portion = rows[begin : begin + _TEXTS]
-        texts = await table.texts(portion)
+        texts = {one.row: one.text for one in await table.texts(portion)}
         for at in portion:
-            block, indexed = current[at]
-            if texts.get(at) != indexed.text:
+            block, text = current[at]
+            if texts.get(at) != text:
                 report.find(Check.SEARCH, f"it has another text of block {block}")
     behind = set(replay.versions) - {at - first for at in current}
     if reached and reached[0] == replay.seq and behind:
@@ -649,7 +635,6 @@ async def _check_context(database: Database, row: ContextRow) -> ContextReport:
     document = replay.document
     report.blocks = len(document)
     check_document(document, report)
-    find_blobs(document, report)
     if whole:
         for number, (block, version) in blocks.items():
             counted = replay.versions.get(number)

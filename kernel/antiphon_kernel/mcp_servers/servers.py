@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
-from antiphon_kernel.mcp_servers.server_tools import (
-    MOST_TOOLS,
-    McpTool,
-    read_tool,
-    with_own_names,
-)
+from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS, McpTool, read_tool, with_own_names
 from antiphon_kernel.shell import ErrorLog
 
 if TYPE_CHECKING:
@@ -138,7 +133,7 @@ class McpServer:
             return await connection.call(tool.tool, arguments, progress, ask)
         except Exception as error:
             said = _said(error)
-            if _is_end(said):
+            if "Connection closed" in said or "Session terminated" in said:
                 self._stop(said)
                 if self._task is not None:  # it knows more
                     await asyncio.wait({self._task}, timeout=_LAST_WORDS)
@@ -257,11 +252,6 @@ class McpServers:
     async def close(self) -> None:
         """End all of them."""
         await asyncio.gather(*(one.close() for one in self))
-
-
-def _is_end(said: str) -> bool:
-    """Return whether an error says no more than that the connection has ended."""
-    return "Connection closed" in said or "Session terminated" in said
 
 
 def _said(error: BaseException) -> str:

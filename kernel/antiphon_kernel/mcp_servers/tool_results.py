@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from antiphon_kernel.types.media_types import is_text_type, media_type_of
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult, ContentBlock
-
-_Take = Callable[[str, str | None, str], None]
+    from mcp_types import CallToolResult
 
 _ENDINGS: Final = {"application/pdf": "pdf", "image/jpeg": "jpg"}
 
@@ -57,28 +54,24 @@ def read_result(
             files.append(ResultFile(name, kind, content))
 
     for one in result.content:
-        _read(one, lines, take)
+        match one.type:
+            case "text":
+                lines.append(one.text)
+            case "image" | "audio":
+                take(one.data, one.mime_type, one.type)
+            case "resource_link":
+                words = (one.title or one.name, one.uri, one.mime_type, one.description)
+                lines.append(f"[resource {' | '.join(word for word in words if word)}]")
+            case "resource":
+                resource = one.resource
+                if hasattr(resource, "text"):
+                    lines.append(f"[resource {resource.uri}]\n{resource.text}")
+                else:
+                    take(resource.blob, resource.mime_type, f"resource {resource.uri}")
     data = result.structured_content
     if data is not None and not any(_says(line, data) for line in lines):
         lines.append(json.dumps(data, ensure_ascii=False, indent=1))
     return "\n".join(lines), files
-
-
-def _read(one: ContentBlock, lines: list[str], take: _Take) -> None:
-    match one.type:
-        case "text":
-            lines.append(one.text)
-        case "image" | "audio":
-            take(one.data, one.mime_type, one.type)
-        case "resource_link":
-            words = (one.title or one.name, one.uri, one.mime_type, one.description)
-            lines.append(f"[resource {' | '.join(word for word in words if word)}]")
-        case "resource":
-            resource = one.resource
-            if hasattr(resource, "text"):
-                lines.append(f"[resource {resource.uri}]\n{resource.text}")
-            else:
-                take(resource.blob, resource.mime_type, f"resource {resource.uri}")
 
 
 def _says(text: str, data: object) -> bool:

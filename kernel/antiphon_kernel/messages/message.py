@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, TypeVar, cast, get_args
@@ -51,8 +51,28 @@ class MessageProblem(StrEnum):
     UNANSWERED_CALL = "unanswered_call"
 
 
+class _Location(AbstractContextManager[None]):
+    """Made for each message and block that is read, so without a generator."""
+
+    __slots__ = ("_index", "_path")
+
+    def __init__(self, *, index: int | None = None, path: str = "") -> None:
+        self._index = index
+        self._path = path
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, MessageError):
+            if self._index is not None:
+                error.index = self._index
+            error.path = ".".join(part for part in (self._path, error.path) if part)
+            error.say_where()
+
+
 class MessageError(AntiphonError):
     """A message is not valid; `index` and `path` say which part of which one."""
+
+    located: ClassVar = _Location
+    """Says of errors raised inside which message they are about, or in which part they lie."""
 
     def __init__(
         self, problem: MessageProblem, reason: str, *, path: str = "", **details: Any
@@ -67,11 +87,6 @@ class MessageError(AntiphonError):
         self.index: int | None = None
         """The message in its list, counted from 0."""
         self.say_where()
-
-    @staticmethod
-    def located(*, index: int | None = None, path: str = "") -> AbstractContextManager[None]:
-        """Say of errors raised inside which message they are about, or in which part they lie."""
-        return _Location(index, path)
 
     def say_where(self) -> None:
         """Begin the message with the place of the problem."""
@@ -92,41 +107,6 @@ def unexpected(
 ) -> MessageError:
     """Return the error for a value that is not what its place takes."""
     return MessageError(problem, f"expected {expected}, found {quote(found)}", path=path)
-
-
-class _Location(AbstractContextManager[None]):
-    """Made for each message and block that is read, so without a generator."""
-
-    __slots__ = ("_index", "_path")
-
-    def __init__(self, index: int | None, path: str) -> None:
-        self._index = index
-        self._path = path
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, MessageError):
-            if self._index is not None:
-                error.index = self._index
-            error.path = ".".join(part for part in (self._path, error.path) if part)
-            error.say_where()
-
-
-class ToolArgumentParseError(MessageError):
-    """Arguments of a tool call that are not a JSON object."""
-
-    def __init__(self, call_id: str, name: str, raw: str, reason: str) -> None:
-        super().__init__(
-            MessageProblem.INVALID_ARGUMENTS,
-            f"the arguments of the call {quote(call_id)} of {quote(name)} must be a JSON object,"
-            f" and are {quote(raw)}: {reason}. Send an object, {{}} for none.",
-            path="arguments",
-            call=truncate(call_id),
-            tool=truncate(name),
-            found=truncate(raw),
-        )
-        self.call_id = call_id
-        self.name = name
-        self.raw = raw
 
 
 class CorrelationError(MessageError):
@@ -348,31 +328,20 @@ def _require_blocks(content: object, role: MessageRole) -> None:
             )
 
 
-def comparison_form(message: Message) -> Message | None:
-    """Trim every text of a message and drop those that are empty then; None if nothing is left.
-
-    Equality of messages ignores the order of keys alone. This form is never stored or sent.
-    """
-    content = tuple(kept for block in message.content if (kept := _trimmed(block)) is not None)
-    if content == message.content:
-        return message
-    return replace(message, content=content) if content else None  # type: ignore[arg-type]
-
-
-def _trimmed(block: ContentBlock) -> ContentBlock | None:
-    if not isinstance(block, TextBlock):
-        return block
-    text = block.text.strip()
-    if text == block.text:
-        return block if text else None
-    return TextBlock(text) if text else None
-
-
 def message_digest(message: Message) -> bytes:
-    """Return a digest that equal messages have in common, and no others."""
+    """Return a digest that messages have in common which are the same, and no others.
+
+    The order of keys makes no difference, nor does white space at either end of a text, or a blank
+    text beside others.
+    """
     call = [message.tool_call_id, message.is_error] if isinstance(message, ToolMessage) else []
     parts: list[object] = [message.role, *call]
-    for block in message.content:
+    trimmed = [
+        TextBlock(block.text.strip()) if isinstance(block, TextBlock) else block
+        for block in message.content
+    ]
+    kept = [block for block in trimmed if not isinstance(block, TextBlock) or block.text]
+    for block in kept or message.content:
         values = (getattr(block, name) for name in block.__match_args__)
         fields = [one.canonical() if isinstance(one, JsonObject) else one for one in values]
         parts.append([type(block).__name__, *fields])
@@ -448,36 +417,9 @@ def open_tool_uses(path: Sequence[Message]) -> tuple[ToolUse, ...]:
     """
     correlation = PathCorrelation()
     for index, message in enumerate(path):
-        try:
-            correlation.add(message)
-        except MessageError:
-            with MessageError.located(index=index):
-                raise
-    return correlation.open
-
-
-def check_correlation(path: Sequence[Message]) -> None:
-    """Refuse a path that is no request: with tool uses and results that do not match one to one.
-
-    Raises:
-        CorrelationError: as `open_tool_uses` does, or for the first tool use without a result.
-    """
-    if unanswered := open_tool_uses(path):
-        first = unanswered[0]
-        index, at = next(
-            (index, at)
-            for index, message in enumerate(path)
-            for at, block in enumerate(message.content)
-            if block is first
-        )
         with MessageError.located(index=index):
-            raise CorrelationError(
-                MessageProblem.UNANSWERED_CALL,
-                f"the tool use {quote(first.id)} of {quote(first.name)} has no result; a request"
-                " has one for each",
-                path=f"content[{at}]",
-                call_id=first.id,
-            )
+            correlation.add(message)
+    return correlation.open
 
 
 JOIN: Final = " "

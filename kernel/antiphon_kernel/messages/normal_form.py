@@ -24,7 +24,6 @@ from antiphon_kernel.messages.message import (
     MessageRole,
     TextBlock,
     Thinking,
-    ToolArgumentParseError,
     ToolMessage,
     ToolUse,
     UnknownBlock,
@@ -35,7 +34,7 @@ from antiphon_kernel.messages.message import (
 )
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.json_validation import read_json, unique_names
-from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.quoting import join_names, quote, truncate
 
 _Fields = Mapping[str, Any]
 
@@ -60,20 +59,14 @@ def normalize_messages(values: object) -> tuple[Message, ...]:
 
 
 def normalize_message(value: object) -> Message:
-    """Return the normal form of a message; one that is in it already is returned itself.
+    """Return the normal form of a message.
 
     Args:
-        value: a message, or a JSON object of either form.
+        value: a JSON object of either form.
 
     Raises:
         MessageError: if it has none, with the path of what is wrong.
     """
-    if isinstance(value, Message):
-        kept = tuple(one for one in value.content if not _is_blank_text(one))
-        if not kept:
-            raise _nothing_left(value.role)
-        is_whole = len(kept) == len(value.content)
-        return value if is_whole else replace(value, content=kept)  # type: ignore[arg-type]
     fields = require_fields(value, "")
     said = fields.get("role")
     role = _ROLES.get(said) if isinstance(said, str) else None
@@ -98,7 +91,11 @@ def normalize_message(value: object) -> Message:
             if role is not MessageRole.ASSISTANT:
                 raise _not_allowed(role, call, "")
     if not content:
-        raise _nothing_left(role)
+        raise MessageError(
+            MessageProblem.NO_CONTENT,
+            f"a message of role {role} has content that is not blank, and none is left of this one",
+            path="content",
+        )
     if role is MessageRole.USER:
         return UserMessage(cast(tuple[InputBlock, ...], tuple(content)))
     if role is MessageRole.ASSISTANT:
@@ -170,7 +167,7 @@ def parse_arguments(call_id: str, name: str, raw: object) -> JsonObject:
     """Read the arguments of a call: a JSON object or the text of one, none for blank text.
 
     Raises:
-        ToolArgumentParseError: if they are something else.
+        MessageError: invalid_arguments, if they are something else.
     """
     if raw is None or (isinstance(raw, str) and is_blank(raw)):
         return JsonObject()
@@ -181,8 +178,15 @@ def parse_arguments(call_id: str, name: str, raw: object) -> JsonObject:
         return JsonObject(value)
     except (ValueError, RecursionError) as error:
         text = raw if isinstance(raw, str) else _as_text(raw)
-        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise ToolArgumentParseError(call_id, name, text, reason) from error
+        raise MessageError(
+            MessageProblem.INVALID_ARGUMENTS,
+            f"the arguments of the call {quote(call_id)} of {quote(name)} must be a JSON object,"
+            f" and are {quote(text)}: {_json_problem(error)}. Send an object, {{}} for none.",
+            path="arguments",
+            call=truncate(call_id),
+            tool=truncate(name),
+            found=truncate(text),
+        ) from error
 
 
 def freeze_object(value: Mapping[str, Any], path: str) -> JsonObject:
@@ -194,8 +198,11 @@ def freeze_object(value: Mapping[str, Any], path: str) -> JsonObject:
     try:
         return JsonObject(value)
     except (ValueError, RecursionError) as error:
-        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise MessageError(MessageProblem.INVALID_VALUE, reason, path=path) from error
+        raise MessageError(MessageProblem.INVALID_VALUE, _json_problem(error), path=path) from error
+
+
+def _json_problem(error: ValueError | RecursionError) -> str:
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def require_list(value: object, path: str) -> Sequence[object]:
@@ -220,10 +227,6 @@ def require_fields(value: object, path: str) -> _Fields:
     raise unexpected("a JSON object", value, path)
 
 
-def _is_blank_text(block: ContentBlock) -> bool:
-    return isinstance(block, TextBlock) and is_blank(block.text)
-
-
 def _read_content(fields: _Fields, role: MessageRole) -> list[ContentBlock]:
     content = fields.get("content")
     if content is None:
@@ -239,7 +242,7 @@ def _read_content(fields: _Fields, role: MessageRole) -> list[ContentBlock]:
     for at, block in enumerate(blocks):
         if role is not MessageRole.ASSISTANT and isinstance(block, ToolUse | Thinking):
             raise _not_allowed(role, block, f"content[{at}]")
-    return [block for block in blocks if not _is_blank_text(block)]
+    return [one for one in blocks if not isinstance(one, TextBlock) or not is_blank(one.text)]
 
 
 def _read_call(value: object) -> ToolUse:
@@ -275,14 +278,6 @@ def _refuse_other_fields(fields: _Fields, allowed: set[str] | frozenset[str], wh
             path=other[0],
             allowed=sorted(allowed),
         )
-
-
-def _nothing_left(role: MessageRole) -> MessageError:
-    return MessageError(
-        MessageProblem.NO_CONTENT,
-        f"a message of role {role} has content that is not blank, and none is left of this one",
-        path="content",
-    )
 
 
 def _not_allowed(role: MessageRole, block: ContentBlock, path: str) -> MessageError:

@@ -16,7 +16,6 @@ from antiphon_kernel.providers.events import (
     ToolCallEvent,
     ToolCallStart,
     TurnEvent,
-    Usage,
 )
 from antiphon_kernel.providers.model_config import (
     ALLOW_EVERYTHING,

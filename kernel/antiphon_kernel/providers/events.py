@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.types import constants
 
 
@@ -94,22 +95,6 @@ class ToolCallEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens of this round, as the provider counts them; of several, the last one counts."""
-
-    input_tokens: int
-    """All of the request, cached ones included."""
-    output_tokens: int
-    """All of the answer, reasoning included."""
-    cached_tokens: int = 0
-    """Of the input, those read from the provider's cache."""
-    cache_write_tokens: int = 0
-    """Of the input, those written to the provider's cache."""
-    reasoning_tokens: int = 0
-    """Of the output, those of reasoning."""
-
-
-@dataclass(frozen=True, slots=True)
 class End:
     """The round is over; without a tool call in it, so is the turn."""
 
@@ -134,7 +119,8 @@ TurnEvent = (
     | ToolCallStart
     | ToolCallDelta
     | ToolCallEvent
-    | Usage
+    | TokenUsage
     | End
     | ProviderError
 )
+"""Of several usages the last one counts, and no price is known yet."""

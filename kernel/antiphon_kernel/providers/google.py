@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -11,14 +10,18 @@ import httpx2
 from google.genai import Client
 from google.genai.models import AsyncModels
 from google.genai.types import HttpOptions
+from pydantic.alias_generators import to_camel
 from pydantic_ai.models import Model
 from pydantic_ai.models.google import GoogleModel, GoogleModelSettings
 from pydantic_ai.providers.google import GoogleProvider
+from pydantic_core import to_jsonable_python
 
 from antiphon_kernel.providers.library_model import LibraryModel, tls_context
 from antiphon_kernel.providers.provider import ModelPrompt
 
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
+
+_camel: Final = cache(to_camel)
 
 _STAND_IN: Final = ({"role": "user", "parts": [{"text": ""}]},)
 
@@ -46,7 +49,7 @@ def _sent(contents: Sequence[Mapping[str, Any]]) -> list[Any]:
             **content,
             "parts": [
                 {
-                    _camel(name): field if isinstance(field, str) else _encoded(field)
+                    _camel(name): to_jsonable_python(field, bytes_mode="base64")
                     for name, field in part.items()
                     if field is not None
                 }
@@ -55,20 +58,6 @@ def _sent(contents: Sequence[Mapping[str, Any]]) -> list[Any]:
         }
         for content in contents
     ]
-
-
-def _encoded(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return base64.urlsafe_b64encode(value).decode("ascii")
-    if isinstance(value, dict):
-        return {name: _encoded(one) for name, one in value.items()}
-    return [_encoded(one) for one in value] if isinstance(value, list) else value
-
-
-@cache
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(one.capitalize() for one in others)
 
 
 class GeminiModel(LibraryModel):

@@ -10,22 +10,9 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
-    UnexpectedModelBehavior,
-)
+from pydantic_ai import exceptions
 from pydantic_ai.messages import (
     BinaryContent,
     CachePoint,
@@ -58,9 +45,9 @@ from antiphon_kernel.messages import (
     AssistantMessage,
     InputBlock,
     Message,
+    MessageError,
     TextBlock,
     Thinking,
-    ToolArgumentParseError,
     ToolMessage,
     ToolUse,
     UnknownBlock,
@@ -68,21 +55,9 @@ from antiphon_kernel.messages import (
     parse_arguments,
 )
 from antiphon_kernel.messages.message import is_blank
-from antiphon_kernel.providers.events import (
-    End,
-    ErrorKind,
-    ProviderError,
-    StopReason,
-    TextDelta,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEvent,
-    ToolCallStart,
-    TurnEvent,
-    Usage,
-)
-from antiphon_kernel.providers.model_config import ModelConfig, ModelKind
+from antiphon_kernel.providers import events
+from antiphon_kernel.providers.events import ErrorKind, ProviderError, StopReason, TurnEvent
+from antiphon_kernel.providers.model_config import ModelConfig, ModelKind, TokenUsage
 from antiphon_kernel.providers.provider import ModelPrompt
 from antiphon_kernel.types.frozen_json import thaw
 
@@ -120,14 +95,14 @@ _LOOKED_AT: Final = 4_096
 proportion to the square of it."""
 
 _KINDS: Final[Sequence[tuple[type[Exception], ErrorKind]]] = (
-    (ModelQuotaExceededError, ErrorKind.QUOTA),
-    (ModelRateLimitError, ErrorKind.RATE_LIMITED),
-    (ModelAuthenticationError, ErrorKind.UNAUTHORISED),
-    (ModelUnavailableError, ErrorKind.OVERLOADED),
-    (ModelServerError, ErrorKind.OVERLOADED),
-    (ModelConnectionError, ErrorKind.UNREACHABLE),
-    (ModelRequestTimeout, ErrorKind.UNREACHABLE),
-    (UnexpectedModelBehavior, ErrorKind.UNREACHABLE),
+    (exceptions.ModelQuotaExceededError, ErrorKind.QUOTA),
+    (exceptions.ModelRateLimitError, ErrorKind.RATE_LIMITED),
+    (exceptions.ModelAuthenticationError, ErrorKind.UNAUTHORISED),
+    (exceptions.ModelUnavailableError, ErrorKind.OVERLOADED),
+    (exceptions.ModelServerError, ErrorKind.OVERLOADED),
+    (exceptions.ModelConnectionError, ErrorKind.UNREACHABLE),
+    (exceptions.ModelRequestTimeout, ErrorKind.UNREACHABLE),
+    (exceptions.UnexpectedModelBehavior, ErrorKind.UNREACHABLE),
 )
 
 
@@ -137,7 +112,7 @@ def provider_error(error: Exception) -> ProviderError:
     Its text is the provider's: mask the key in it before anybody sees it.
     """
     text = _text(error)
-    wait = error.retry_after if isinstance(error, ModelAPIError) else None
+    wait = error.retry_after if isinstance(error, exceptions.ModelAPIError) else None
     return ProviderError(text, _kind(error, text[:_LOOKED_AT]), wait)
 
 
@@ -145,9 +120,11 @@ def _kind(error: Exception, text: str) -> ErrorKind:
     for kind, found in _KINDS[:2]:
         if isinstance(error, kind):
             return found
-    status = error.status_code if isinstance(error, ModelHTTPError) else None
-    is_short = status in {400, 413} and isinstance(error, ModelHTTPError) and not error.body
-    if isinstance(error, ModelContextWindowExceededError) or is_short:
+    status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else None
+    is_short = (
+        status in {400, 413} and isinstance(error, exceptions.ModelHTTPError) and not error.body
+    )
+    if isinstance(error, exceptions.ModelContextWindowExceededError) or is_short:
         return ErrorKind.CONTEXT_TOO_LONG
     if TOO_LONG.search(text) and not LIMITED.search(text):
         return ErrorKind.CONTEXT_TOO_LONG
@@ -160,18 +137,18 @@ def _kind(error: Exception, text: str) -> ErrorKind:
     if isinstance(error.__cause__, ValueError):
         return ErrorKind.UNREACHABLE
     # What the library says of a prompt before it sends it.
-    is_refused = isinstance(error, RuntimeError) and not isinstance(error, AgentRunError)
+    is_refused = isinstance(error, RuntimeError) and not isinstance(error, exceptions.AgentRunError)
     return ErrorKind.INVALID_REQUEST if is_refused else ErrorKind.OTHER
 
 
 def _text(error: Exception) -> str:
-    if isinstance(error, ModelConnectionError):
+    if isinstance(error, exceptions.ModelConnectionError):
         return f"No answer from the provider: {error.message.rstrip('.')}."
-    if not isinstance(error, ModelAPIError):
+    if not isinstance(error, exceptions.ModelAPIError):
         return f"{type(error).__name__}: {error}"
     said = _said(error.body) or error.message
     code = error.provider_error_code or error.provider_error_type
-    about = [str(error.status_code)] if isinstance(error, ModelHTTPError) else []
+    about = [str(error.status_code)] if isinstance(error, exceptions.ModelHTTPError) else []
     about += [code] if code and code not in said else []
     return f"The provider answered {', '.join(about) or 'with an error'}: {said}"
 
@@ -202,36 +179,28 @@ class SignedPart:
     """Data of the provider that goes back unchanged."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderSignature:
-    """Signatures of the parts of a content block; good for the model that signed them only."""
+def signature_text(config: ModelConfig, parts: Sequence[SignedPart]) -> str | None:
+    """Return the signatures of the parts of a content block as text; None if none is signed.
 
-    kind: str
-    model: str
-    parts: Sequence[SignedPart]
+    They are good for the model that signed them only.
+    """
+    if not any(one.id or one.signature or one.details for one in parts):
+        return None
+    said = [
+        {key: value for key, value in asdict(one).items() if value is not None} for one in parts
+    ]
+    value = {"kind": config.kind, "model": config.model, "parts": said}
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
-    def text(self) -> str | None:
-        """Return the signature as text; None if nothing in it is signed."""
-        if not any(one.id or one.signature or one.details for one in self.parts):
-            return None
-        parts = [
-            {key: value for key, value in asdict(part).items() if value is not None}
-            for part in self.parts
-        ]
-        value = {"kind": self.kind, "model": self.model, "parts": parts}
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
-    @classmethod
-    def parse(cls, text: str | None) -> Self | None:
-        """Read a signature; None if there is none, or if it is of another form."""
-        if text is None:
-            return None
-        try:
-            value = json.loads(text)
-            parts = [SignedPart(**part) for part in value["parts"]]
-            return cls(value["kind"], value["model"], parts)
-        except (ValueError, TypeError, KeyError):
-            return None
+def signed_parts(config: ModelConfig, signature: str | None) -> Sequence[SignedPart]:
+    """Return what a model has signed; nothing of what another one did, or of another form."""
+    try:
+        value = json.loads(signature or "null")
+        is_own = (value["kind"], value["model"]) == (config.kind, config.model)
+        return [SignedPart(**part) for part in value["parts"]] if is_own else ()
+    except (ValueError, TypeError, KeyError):
+        return ()
 
 
 def request_parameters(prompt: ModelPrompt) -> ModelRequestParameters:
@@ -350,7 +319,7 @@ class _Mapping:
 
     def _call(self, use: ToolUse) -> ToolCallPart:
         self._names[use.id] = use.name
-        signed = next(iter(self._signed(use.signature)), None)
+        signed = next(iter(signed_parts(self.config, use.signature)), None)
         return ToolCallPart(
             use.name,
             thaw(use.parameters),
@@ -360,7 +329,7 @@ class _Mapping:
         )
 
     def _thoughts(self, block: Thinking) -> Iterable[ThinkingPart]:
-        for one in self._signed(block.signature):
+        for one in signed_parts(self.config, block.signature):
             yield ThinkingPart(
                 block.text[one.start : one.end],
                 id=one.id,
@@ -368,12 +337,6 @@ class _Mapping:
                 provider_name=self.provider,
                 provider_details=dict(one.details) if one.details else None,
             )
-
-    def _signed(self, signature: str | None) -> Sequence[SignedPart]:
-        """Return what the model signed; nothing of what another one did."""
-        signed = ProviderSignature.parse(signature)
-        model = (self.config.kind, self.config.model)
-        return signed.parts if signed is not None and (signed.kind, signed.model) == model else ()
 
     def _item(self, block: InputBlock) -> str | BinaryContent | None:
         """Return a content block; None of blank text, which no service takes."""
@@ -438,16 +401,16 @@ class EventReader:
                 yield from self._think(index, text)
             case PartStartEvent(part=TextPart(content=text)) if text:
                 yield from self._end_thinking(stream.get)
-                yield TextDelta(text)
+                yield events.TextDelta(text)
             case PartDeltaEvent(delta=TextPartDelta(content_delta=text)) if text:
                 yield from self._end_thinking(stream.get)
-                yield TextDelta(text)
+                yield events.TextDelta(text)
             case PartStartEvent(index=index, part=ToolCallPart() as part):
                 yield from self._end_thinking(stream.get)
                 is_named = not part.tool_call_id.startswith(GENERATED_ID)
                 call_id = part.tool_call_id if is_named else f"call-{len(self._calls)}"
                 self._calls[index] = call = _OpenCall(call_id, part.tool_name)
-                yield ToolCallStart(call.id, call.name)
+                yield events.ToolCallStart(call.id, call.name)
                 yield from self._write(call, part.args)
             case PartDeltaEvent(index=index, delta=ToolCallPartDelta() as delta):
                 yield from self._write(self._calls[index], delta.args_delta)
@@ -463,10 +426,10 @@ class EventReader:
         if start == end and self._length:
             self._length += len(BETWEEN_THOUGHTS)
             start = self._length
-            yield ThinkingDelta(BETWEEN_THOUGHTS)
+            yield events.ThinkingDelta(BETWEEN_THOUGHTS)
         self._length += len(text)
         self._thoughts[index] = (start, self._length)
-        yield ThinkingDelta(text)
+        yield events.ThinkingDelta(text)
 
     def _end_thinking(self, so_far: Callable[[], ModelResponse]) -> Iterator[TurnEvent]:
         if not self._thoughts:
@@ -477,15 +440,12 @@ class EventReader:
             for index, (start, end) in self._thoughts.items()
             if isinstance(part := received[index], ThinkingPart)
         ]
-        signature = self._signature(parts)
+        signature = signature_text(self.config, parts)
         if not self._length and signature is not None:
-            yield ThinkingDelta("")
+            yield events.ThinkingDelta("")
         if self._length or signature is not None:
-            yield ThinkingEnd(signature)
+            yield events.ThinkingEnd(signature)
         self._thoughts, self._length = {}, 0
-
-    def _signature(self, parts: list[SignedPart]) -> str | None:
-        return ProviderSignature(self.config.kind, self.config.model, parts).text()
 
     def _write(
         self, call: _OpenCall, arguments: str | dict[str, Any] | None
@@ -494,7 +454,7 @@ class EventReader:
             arguments = json.dumps(arguments, ensure_ascii=False)
         if arguments:
             call.arguments += arguments
-            yield ToolCallDelta(call.id, arguments)
+            yield events.ToolCallDelta(call.id, arguments)
 
     def _end_call(
         self, call: _OpenCall, part: ModelResponsePart, *, is_whole: bool = False
@@ -505,14 +465,14 @@ class EventReader:
         arguments: dict[str, Any] | str
         try:
             arguments = thaw(parse_arguments(call.id, call.name, call.arguments))
-        except ToolArgumentParseError:
+        except MessageError:
             if not is_whole:
                 return
             arguments = call.arguments
         call.is_sent = True
         details = part.provider_details if isinstance(part, ToolCallPart) else None
-        signature = self._signature([SignedPart(details=details)])
-        yield ToolCallEvent(call.id, call.name, arguments, signature)
+        signature = signature_text(self.config, [SignedPart(details=details)])
+        yield events.ToolCallEvent(call.id, call.name, arguments, signature)
 
     def _finish(self, response: ModelResponse) -> Iterator[TurnEvent]:
         reason = self._stop_reason(response)
@@ -530,10 +490,10 @@ class EventReader:
         for index, call in self._calls.items():
             yield from self._end_call(call, response.parts[index], is_whole=is_whole)
         if refusal := (response.provider_details or {}).get("refusal"):
-            yield TextDelta(refusal)
+            yield events.TextDelta(refusal)
         if (usage := token_usage(response.usage)) is not None:
             yield usage
-        yield End(StopReason.MAX_TOKENS if reason == WINDOW_FULL else reason)
+        yield events.End(StopReason.MAX_TOKENS if reason == WINDOW_FULL else reason)
 
     def _stop_reason(self, response: ModelResponse) -> str:
         details = response.provider_details or {}
@@ -551,15 +511,15 @@ class EventReader:
                 return str(word).lower() if word else StopReason.TRUNCATED
 
 
-def token_usage(counted: RequestUsage) -> Usage | None:
+def token_usage(counted: RequestUsage) -> TokenUsage | None:
     """Return the tokens of a round as far as its provider has counted them."""
     if not (counted.input_tokens or counted.output_tokens):
         return None
     details = counted.details
-    return Usage(
-        counted.input_tokens,
-        counted.output_tokens,
-        counted.cache_read_tokens,
-        counted.cache_write_tokens,
-        details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0,
+    return TokenUsage(
+        input_tokens=counted.input_tokens,
+        cached_tokens=counted.cache_read_tokens,
+        cache_write_tokens=counted.cache_write_tokens,
+        output_tokens=counted.output_tokens,
+        reasoning_tokens=details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0,
     )

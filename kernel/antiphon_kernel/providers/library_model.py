@@ -48,8 +48,6 @@ TAIL: Final = 64
 tls_context = cache(httpx2.create_ssl_context)
 """Returns the one TLS context, also of clients that a library only opens: each takes 50 ms."""
 
-_received: ContextVar[list[httpx2.Response] | None] = ContextVar("_received", default=None)
-
 
 @dataclass(slots=True)
 class _RequestInConstruction:
@@ -59,6 +57,12 @@ class _RequestInConstruction:
     """The pause of the garbage collector; a long context makes many objects, all of them kept."""
     whole: dict[str, Any] = field(default_factory=dict)
     """By name, the members of its body that the library of the service has not been given."""
+    received: list[httpx2.Response] = field(default_factory=list)
+    """Responses to it. Whoever is to stop closes them: not every library does that before its
+    generators are collected."""
+    is_recorded: bool = False
+    """Its body is kept, and it is not sent."""
+    body: Any = None
 
     async def trace(self, event: str, _info: object) -> None:
         """End the pause once the body is sent: what there is to collect is looked for meanwhile."""
@@ -85,13 +89,14 @@ _building: ContextVar[_RequestInConstruction | None] = ContextVar("_building", d
 
 
 @contextmanager
-def building_request() -> Iterator[None]:
+def building_request() -> Iterator[_RequestInConstruction]:
     """Pause the garbage collector until a client has sent the request that is built meanwhile."""
     with ExitStack() as pause:
         pause.enter_context(without_collection())
-        token = _building.set(_RequestInConstruction(pause))
+        building = _RequestInConstruction(pause)
+        token = _building.set(building)
         try:
-            yield
+            yield building
         finally:
             _building.reset(token)
 
@@ -113,20 +118,6 @@ def hold_back(resource: Any, name: str) -> None:
     resource.create = create_without
 
 
-@contextmanager
-def receiving() -> Iterator[list[httpx2.Response]]:
-    """Give a list of the responses that clients receive meanwhile.
-
-    Whoever is to stop closes them: not every library does that before its generators are collected.
-    """
-    received: list[httpx2.Response] = []
-    token = _received.set(received)
-    try:
-        yield received
-    finally:
-        _received.reset(token)
-
-
 class ServiceClient(httpx2.AsyncClient):
     """Client for one provider; takes an answer that ends without its terminator for a cut one."""
 
@@ -139,12 +130,15 @@ class ServiceClient(httpx2.AsyncClient):
         """Send a request with the members of its body that were held back."""
         if (building := _building.get()) is not None:
             request = building.completed(request)
+            if building.is_recorded:
+                building.body = json.loads(await request.aread())
+                raise httpx2.ConnectError("not to be sent", request=request)
             request.extensions["trace"] = building.trace
         # The libraries set times of their own, or none.
         request.extensions["timeout"] = self.timeout.as_dict()
         response = await super().send(request, **options)
-        if (received := _received.get()) is not None:
-            received.append(response)
+        if building is not None:
+            building.received.append(response)
         stream = response.stream
         if not response.is_closed:
             assert isinstance(stream, httpx2.AsyncByteStream)
@@ -152,23 +146,6 @@ class ServiceClient(httpx2.AsyncClient):
             pieces = _whole(stream, self._terminator) if is_answer else _beginning(stream)
             response.stream = _AnswerStream(stream, pieces)
         return response
-
-
-class RequestRecorder(httpx2.AsyncClient):
-    """Client that keeps the body of a request instead of sending it."""
-
-    body: Any = None
-
-    async def send(self, request: httpx2.Request, **_options: Any) -> httpx2.Response:
-        """Keep the request's body.
-
-        Raises:
-            httpx2.ConnectError: always, as nothing is sent.
-        """
-        if (building := _building.get()) is not None:
-            request = building.completed(request)
-        self.body = json.loads(await request.aread())
-        raise httpx2.ConnectError("not to be sent", request=request)
 
 
 @dataclass(slots=True)
@@ -250,9 +227,9 @@ class LibraryModel(ABC):
         reader = EventReader(self.config)
         try:
             async with AsyncExitStack() as stack:
-                with receiving() as received, building_request():
-                    stream = await stack.enter_async_context(self._request(self._model, prompt))
-                for response in received:
+                with building_request() as building:
+                    stream = await stack.enter_async_context(self._request(prompt))
+                for response in building.received:
                     stack.push_async_callback(response.aclose)
                 events = await stack.enter_async_context(aclosing(reader.read(stream)))
                 async for event in events:
@@ -278,20 +255,20 @@ class LibraryModel(ABC):
         await self._client.aclose()
 
     async def _record(self, prompt: ModelPrompt) -> JsonObject:
-        async with RequestRecorder(verify=tls_context()) as recorder:
+        with building_request() as building:
+            building.is_recorded = True
             try:
-                with building_request():
-                    async with self._request(self.open(recorder, NO_KEY), prompt):
-                        pass
+                async with self._request(prompt):
+                    pass
             except Exception:
-                if recorder.body is None:
+                if building.body is None:
                     raise
-            return JsonObject(recorder.body)
+            return JsonObject(building.body)
 
-    def _request(self, model: Model[Any], prompt: ModelPrompt) -> Any:
+    def _request(self, prompt: ModelPrompt) -> Any:
         return model_request_stream(
-            model,
-            library_messages(prompt, self.config, model.system, self.marks(prompt)),
+            self._model,
+            library_messages(prompt, self.config, self._model.system, self.marks(prompt)),
             model_settings=self.settings(prompt),
             model_request_parameters=request_parameters(prompt),
             instrument=False,

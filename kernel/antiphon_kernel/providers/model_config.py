@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers.events import Usage
 from antiphon_kernel.text.path_patterns import matches_path
 from antiphon_kernel.text.simple_command import CommandPattern
 
@@ -60,21 +59,12 @@ class PermissionPolicy:
         """Return the policy that a configuration states.
 
         Raises:
-            ValueError: naming the tool or the pattern that is wrong, and what it may be.
+            ValueError: if a permit or a pattern is none.
         """
-        tools: dict[str, ToolPermit] = {}
-        for tool, permit in permits.items():
-            if permit not in tuple(ToolPermit):
-                raise ValueError(f"{tool} is {' or '.join(ToolPermit)}, not {permit!r}")
-            tools[tool] = ToolPermit(permit)
-        patterns = []
-        for text in shell_allow:
-            try:
-                patterns.append(CommandPattern.parse(text))
-            except ValueError as error:
-                raise ValueError(f"shell_allow has {text!r}: {error}") from error
+        tools = {tool: ToolPermit(permit) for tool, permit in permits.items()}
+        patterns = tuple(map(CommandPattern.parse, shell_allow))
         denied = None if files_deny is None else tuple(files_deny)
-        return cls(tools, tuple(patterns), tuple(files_allow), denied)
+        return cls(tools, patterns, tuple(files_allow), denied)
 
     def over(self, base: PermissionPolicy) -> PermissionPolicy:
         """Return this policy where it says something, and `base` elsewhere; patterns of both."""
@@ -199,23 +189,20 @@ class TokenUsage:
     unpriced: int = 0
     """Requests whose price is not known, which `cost` leaves out."""
 
-    @classmethod
-    def of(cls, usage: Usage, price: ModelPrice | None) -> TokenUsage:
-        """Return what one request has used."""
-        cost = 0.0
-        if price is not None:
-            cached = price.cached if price.cached is not None else price.input
-            written = price.cache_write if price.cache_write is not None else price.input
-            plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
-            dollars = (
-                max(0, plain) * price.input
-                + usage.cached_tokens * cached
-                + usage.cache_write_tokens * written
-                + usage.output_tokens * price.output
-            )
-            cost = dollars / _MILLION
-        counted = asdict(usage)
-        return cls(1, **counted, cost=cost, unpriced=0 if price is not None else 1)
+    def priced(self, price: ModelPrice | None) -> TokenUsage:
+        """Return what one request has used, with its price if that is known."""
+        if price is None:
+            return replace(self, requests=1, unpriced=1)
+        cached = price.cached if price.cached is not None else price.input
+        written = price.cache_write if price.cache_write is not None else price.input
+        plain = self.input_tokens - self.cached_tokens - self.cache_write_tokens
+        dollars = (
+            max(0, plain) * price.input
+            + self.cached_tokens * cached
+            + self.cache_write_tokens * written
+            + self.output_tokens * price.output
+        )
+        return replace(self, requests=1, cost=dollars / _MILLION)
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
         sums = {

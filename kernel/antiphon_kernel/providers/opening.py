@@ -7,32 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import logging
 import os
 import secrets
 import sys
 import threading
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
-from antiphon_kernel.providers.local_server import (
-    REPORT,
-    SETTINGS,
-    LocalServerReport,
-    LocalServerSettings,
-)
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
 
 if TYPE_CHECKING:
@@ -50,10 +43,6 @@ _NOT_INSTALLED: Final = (
     "Models in a file need the library xllamacpp, which is not installed: run"
     " pip install 'antiphon[local]'."
 )
-
-
-class LocalModelError(Exception):
-    """The server of a local model could not be started."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -79,8 +68,8 @@ class LocalProvider:
             return
         try:
             chat = await self._started()
-        except LocalModelError as error:
-            yield ProviderError(str(error), ErrorKind.INVALID_REQUEST)
+        except AntiphonError as error:
+            yield ProviderError(error.message, ErrorKind.INVALID_REQUEST)
             return
         async with aclosing(chat.stream(request)) as events:
             async for event in events:
@@ -115,12 +104,12 @@ class LocalProvider:
 
     async def _start(self, key: str) -> str:
         path, window = _model_file(self.config), self.config.window
-        settings = LocalServerSettings(
-            path=str(path),
-            key=key,
-            context_tokens=CONTEXT_TOKENS if window is None else window.total or window.input,
-            threads=self.threads,
-        )
+        settings = {
+            "path": str(path),
+            "key": key,
+            "context_tokens": CONTEXT_TOKENS if window is None else window.total or window.input,
+            "threads": self.threads,
+        }
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-P", "-m", "antiphon_kernel.providers.local_server"),
@@ -132,14 +121,14 @@ class LocalProvider:
         try:
             report = await asyncio.wait_for(_handshake(process, settings), START_SECONDS)
         except TimeoutError:
-            report = LocalServerReport(error=f"it has not loaded within {START_SECONDS:.0f} s")
+            report = {"error": f"it has not loaded within {START_SECONDS:.0f} s"}
         except BaseException:
             await self._end()
             raise
-        if not report.address:
+        if "error" in report:
             await self._end()
-            raise LocalModelError(f"The model {path} could not be loaded: {report.error}")
-        return report.address
+            raise invalid_params(f"The model {path} could not be loaded: {report['error']}")
+        return report["address"]
 
     async def _end(self) -> None:
         chat, self._chat = self._chat, None
@@ -186,21 +175,22 @@ def packaged_model() -> ModelConfig:
 def _model_file(config: ModelConfig) -> Path:
     path = Path(config.model).expanduser()
     if not path.is_file():
-        raise LocalModelError(
+        raise invalid_params(
             f"The model {config.name} is the file {path}, and there is no such file: name a GGUF"
             " file as `model` in the configuration."
         )
     return path
 
 
-async def _handshake(process: Process, settings: LocalServerSettings) -> LocalServerReport:
+async def _handshake(process: Process, settings: Mapping[str, Any]) -> dict[str, str]:
     assert process.stdin is not None and process.stdout is not None
     try:
-        process.stdin.write(SETTINGS.dump_json(settings) + b"\n")
+        process.stdin.write(json.dumps(settings).encode() + b"\n")
         await process.stdin.drain()
-        return REPORT.validate_json(await process.stdout.readline())
-    except (ConnectionError, ValidationError):
-        return LocalServerReport(error=f"its server ended with exit code {await process.wait()}")
+        report: dict[str, str] = json.loads(await process.stdout.readline())
+    except (ConnectionError, ValueError):
+        report = {"error": f"its server ended with exit code {await process.wait()}"}
+    return report
 
 
 SILENCE: Final = 600.0
@@ -214,17 +204,6 @@ _SERVICES: Final = {
 }
 """For each kind of model, the extra of this package with its library, which the module is called
 like that imports it, where its key is, and its class in this module."""
-
-
-class LibraryMissing(AntiphonError):
-    """The library of a kind of model is not installed."""
-
-    def __init__(self, kind: ModelKind, cause: ImportError) -> None:
-        super().__init__(
-            ErrorCode.INVALID_PARAMS,
-            f"Models of kind {kind} need a library that is not installed ({cause}):"
-            f" run  pip install 'antiphon[{_SERVICES[kind][0]}]'",
-        )
 
 
 def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemoteProvider:
@@ -259,7 +238,7 @@ class RemoteModel:
             return
         try:
             model = await asyncio.to_thread(self._open)
-        except LibraryMissing as error:
+        except AntiphonError as error:
             yield ProviderError(error.message, ErrorKind.NOT_INSTALLED)
             return
         async with aclosing(model.stream(await request.read())) as events:
@@ -284,7 +263,7 @@ class RemoteModel:
         """Return the body that would be sent for a prompt.
 
         Raises:
-            LibraryMissing: if it cannot be said without the library.
+            AntiphonError: invalid_params, if it cannot be said without the library.
         """
         return self._open().payload(prompt)
 
@@ -302,5 +281,8 @@ class RemoteModel:
                     model: type[LibraryModel] = getattr(module, class_name)
                     self._opened = model(self.config, self.silence)
                 except ImportError as error:
-                    raise LibraryMissing(self.config.kind, error) from error
+                    raise invalid_params(
+                        f"Models of kind {self.config.kind} need a library that is not installed"
+                        f" ({error}): run  pip install 'antiphon[{name}]'",
+                    ) from error
             return self._opened

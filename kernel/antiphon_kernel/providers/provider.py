@@ -46,17 +46,13 @@ class ModelPrompt:
     """Most tokens of the answer."""
 
 
-async def _read_nothing() -> ModelPrompt:
-    return ModelPrompt()
-
-
 @dataclass(frozen=True, slots=True)
 class RoundRequest:
     """One round of a turn: round 0 answers the prompt, later ones the results of tool calls."""
 
     context_id: ContextId
     round: int
-    read: Callable[[], Awaitable[ModelPrompt]] = _read_nothing
+    read: Callable[[], Awaitable[ModelPrompt]]
     """Returns the whole prompt, with the conversation as it is at that moment."""
 
 

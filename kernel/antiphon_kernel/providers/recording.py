@@ -21,27 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.providers.events import (
-    End,
-    ProviderError,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallEvent,
-    TurnEvent,
-    Usage,
-)
+from antiphon_kernel.providers import events
+from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
-
-
-class RecordingError(AntiphonError):
-    """A recording cannot be played; the message names file, line and what was expected."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.INVALID_PARAMS, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +35,7 @@ class RecordedStep:
     """An event and how many milliseconds after the end of the one before it comes."""
 
     wait_ms: float
-    event: TurnEvent
+    event: events.TurnEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +53,14 @@ def load_recordings(path: Path) -> list[Recording]:
     """Read the turns of a recording file.
 
     Raises:
-        RecordingError: if it cannot be read or a line of it is not what it should be.
+        AntiphonError: invalid_params, naming file, line and what was expected, if it cannot be
+            read, or a line of it is not what it should be.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RecordingError(
-            f"{path}: expected a recording, a UTF-8 file of JSON lines: {error}"
-        ) from error
+        said = f"{path}: expected a recording, a UTF-8 file of JSON lines: {error}"
+        raise invalid_params(said) from error
     return parse_recordings(text, str(path), default_model=model_name(path.stem))
 
 
@@ -82,7 +68,7 @@ def parse_recordings(text: str, source: str, *, default_model: str) -> list[Reco
     """Read the turns in the text of a recording; `source` is what errors call it.
 
     Raises:
-        RecordingError: if a line is not what it should be, also of what a person does.
+        AntiphonError: if a line is not what it should be, also of what a person does.
     """
     lines = enumerate(text.split("\n"), start=1)
     objects = [_RecordingLine(f"{source}:{number}", line) for number, line in lines if line.strip()]
@@ -96,19 +82,19 @@ def parse_recordings(text: str, source: str, *, default_model: str) -> list[Reco
         if not is_header:
             parts[-1].append(line)
     turns: list[Recording] = []
-    for header, *events in parts:
-        if not events:
+    for header, *rest in parts:
+        if not rest:
             raise header.error("at least one event", "none")
         if not header.is_persons:
-            turns.append(_turn(header, events, default_model, parts[0][0].is_persons))
+            turns.append(_turn(header, rest, default_model, parts[0][0].is_persons))
             continue
-        for event in events:
-            _check_person(event)
+        for one in rest:
+            _check_person(one)
     return turns
 
 
 def _turn(
-    header: _RecordingLine, events: Sequence[_RecordingLine], default_model: str, is_answer: bool
+    header: _RecordingLine, rest: Sequence[_RecordingLine], default_model: str, is_answer: bool
 ) -> Recording:
     model = header.text_field("model", default_model)
     title = header.text_field("title", "")
@@ -116,13 +102,13 @@ def _turn(
         raise header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
     rounds: list[list[RecordedStep]] = [[]]
     has_ended = False
-    for number, line in enumerate(events):
+    for number, line in enumerate(rest):
         if has_ended:
             raise line.error("nothing after the end of the turn", "another event")
         step = RecordedStep(line.number_field("at_ms"), _event(line, f"call-{number}"))
         rounds[-1].append(step)
-        has_ended = isinstance(step.event, End | ProviderError)
-        if isinstance(step.event, ToolCallEvent):
+        has_ended = isinstance(step.event, events.End | events.ProviderError)
+        if isinstance(step.event, events.ToolCallEvent):
             rounds.append([])
     return Recording(model, title, tuple(tuple(steps) for steps in rounds), is_answer)
 
@@ -132,28 +118,26 @@ def model_name(stem: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")[:NAME_LENGTH] or "model"
 
 
-def _event(line: _RecordingLine, call_id: str) -> TurnEvent:
+def _event(line: _RecordingLine, call_id: str) -> events.TurnEvent:
     match line.fields.get("type"):
         case "thinking":
-            return ThinkingDelta(line.text_field("text"))
+            return events.ThinkingDelta(line.text_field("text"))
         case "text":
-            return TextDelta(line.text_field("text"))
+            return events.TextDelta(line.text_field("text"))
         case "tool_call":
             arguments = line.fields.get("input")
             if not isinstance(arguments, dict):
                 raise line.error("`input`, an object", json.dumps(arguments))
-            return ToolCallEvent(
+            return events.ToolCallEvent(
                 line.text_field("id", call_id), line.text_field("name", "shell"), arguments
             )
         case "usage":
-            return Usage(
-                round(line.number_field("input_tokens")),
-                round(line.number_field("output_tokens")),
-            )
+            names = ("input_tokens", "output_tokens")
+            return TokenUsage(**{name: round(line.number_field(name)) for name in names})
         case "end":
-            return End(line.text_field("stop_reason", "end_turn"))
+            return events.End(line.text_field("stop_reason", "end_turn"))
         case "error":
-            return ProviderError(line.text_field("message"))
+            return events.ProviderError(line.text_field("message"))
         case other:
             raise line.error(f"`type`, one of {', '.join(TYPES)}", json.dumps(other))
 
@@ -185,10 +169,10 @@ class _RecordingLine:
         self.fields: Mapping[str, Any] = fields
         self.is_persons = fields.get("person") is True
 
-    def error(self, expected: str, found: str) -> RecordingError:
+    def error(self, expected: str, found: str) -> AntiphonError:
         if len(found) > 80:
             found = found[:80] + "…"
-        return RecordingError(f"{self._place}: expected {expected}; found {found}")
+        return invalid_params(f"{self._place}: expected {expected}; found {found}")
 
     def text_field(self, key: str, default: str | None = None) -> str:
         value = self.fields.get(key, default)
@@ -235,14 +219,14 @@ class ScriptedProvider:
         self._sleep = sleep
         self._turns: dict[ContextId, int] = {}
 
-    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[events.TurnEvent, None]:
         """One round of the recording that this turn plays."""
         if request.round == 0:
             self._turns[request.context_id] = self._turns.get(request.context_id, -1) + 1
         turn = self._turns.get(request.context_id, 0)
         rounds = self._recordings[turn % len(self._recordings)].rounds
         if request.round >= len(rounds):
-            yield End("end_turn")
+            yield events.End("end_turn")
             return
         for step in rounds[request.round]:
             # Also without waiting the others get their turn between two events.

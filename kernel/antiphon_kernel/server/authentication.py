@@ -36,7 +36,7 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.peers import PEER_HEADER, PeerStatement
 from antiphon_kernel.server.rate_limits import ADDRESSES, BURST, SECONDS_EACH, Rates
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
 from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, is_name
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
@@ -107,9 +107,8 @@ class Authenticator:
         shown = fingerprint_of(headers.get("authorization", "").removeprefix("Bearer "))
         if expected is None or not hmac.compare_digest(shown, expected):
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
                 "This is not the secret of the kernels on this database: only those are believed"
-                " for whom they speak.",
+                " for whom they speak."
             )
 
     @asynccontextmanager
@@ -140,8 +139,8 @@ class Authenticator:
         if via == TCP and (too_many or self._connections.is_full):
             who = "clients are" if not too_many else f"clients of {principal.username} are"
             raise AuthenticationError(
-                CloseCode.TRY_AGAIN_LATER,
                 f"{ErrorCode.RATE_LIMITED}: Too many {who} connected: come back later.",
+                CloseCode.TRY_AGAIN_LATER,
             )
         actor = self._kernel.open_session(
             principal,
@@ -217,7 +216,7 @@ class Authenticator:
             scheme, _, value = headers.get("authorization", "").partition(" ")
             token = value.strip() if scheme.lower() == "bearer" else None
         if token is None:
-            raise AuthenticationError(CloseCode.UNAUTHORISED, _NO_TOKEN[scope["type"]])
+            raise AuthenticationError(_NO_TOKEN[scope["type"]])
         if hmac.compare_digest(fingerprint_of(token), self._owner_fingerprint):
             return self._kernel.owner, None, None
         over_ssh = self._kernel.ssh.find(token)
@@ -226,9 +225,8 @@ class Authenticator:
         secret = headers.get(CLIENT_HEADER)
         if secret is not None and len(secret) not in _SECRET_LENGTHS:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
                 f"The header {CLIENT_HEADER} takes {_SECRET_LENGTHS[0]} to {_SECRET_LENGTHS[-1]}"
-                f" characters, found {len(secret)}.",
+                f" characters, found {len(secret)}."
             )
         try:
             principal, credential = await self._kernel.invitations.authenticate(token, secret)
@@ -236,9 +234,9 @@ class Authenticator:
             address = (scope.get("client") or ("",))[0]
             if self._wrong_tokens.take(address, 0) is None:
                 raise AuthenticationError(
-                    CloseCode.TOO_MANY_WRONG_TOKENS,
                     "Too many wrong tokens came from this address: wait a minute, then use a"
                     " right one.",
+                    CloseCode.TOO_MANY_WRONG_TOKENS,
                 ) from error
             raise
         return principal, credential.number, None
@@ -246,28 +244,25 @@ class Authenticator:
     async def _acting_as(self, name: str | None, kind: str | None, caller: Principal) -> Principal:
         if kind is not None and (name is None or kind not in ACT_AS_KINDS):
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
                 f"A kind is one of {', '.join(ACT_AS_KINDS)} and goes with the name to act as,"
-                f" found {quote(kind)}.",
+                f" found {quote(kind)}."
             )
         if name is None:
             return caller
         if not is_name(name):
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
                 f"{quote(name)} cannot be a username: at most {NAME_LENGTH} small letters,"
-                " digits, - and _ are allowed.",
+                " digits, - and _ are allowed."
             )
         try:
             check_act_as(name, caller, self._kernel.owner)
         except AntiphonError as error:
-            raise AuthenticationError(CloseCode.UNAUTHORISED, error.message) from error
+            raise AuthenticationError(error.message) from error
         wanted = PrincipalKind(kind) if kind is not None else PrincipalKind.HUMAN
         principal = await self._kernel.principal(name, wanted)
         if kind is not None and principal.kind is not wanted:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
-                f"{name} is a {principal.kind} and no {wanted}: choose another name.",
+                f"{name} is a {principal.kind} and no {wanted}: choose another name."
             )
         return principal
 
@@ -290,20 +285,18 @@ def check_source(scope: Scope, *, is_public: bool) -> None:
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     for host in hosts or [b""]:
         if not is_public and not _is_loopback(b"//" + host):
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"The kernel answers as localhost or 127.0.0.1, not as {_shown(host)}: use one of"
-                " those in the address, and forward the port through SSH from another machine.",
+                " those in the address, and forward the port through SSH from another machine."
             )
     for origin in [value for name, value in scope["headers"] if name == b"origin"]:
         # In another scheme, as in `tauri://localhost`, the name of an app stands there.
         is_web = origin.lower().startswith((b"http://", b"https://"))
         is_own = is_public and origin.partition(b"://")[2] in hosts
         if not (is_web and (is_own or _is_loopback(origin))):
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"Pages from {_shown(origin)} are not answered, only those from this machine:"
-                " serve the page from localhost, or send no Origin.",
+                " serve the page from localhost, or send no Origin."
             )
 
 

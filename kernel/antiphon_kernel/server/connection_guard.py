@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server.connections import GUARD, TrackedProtocol
 from antiphon_kernel.server.sync.connection import short_reason
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import permission_denied
 
 LINES: Final = "application/x-ndjson"
 """Media type of an answer that goes on line by line."""
@@ -117,7 +117,7 @@ class HttpGuard(ConnectionGuard):
 
     async def _say_goodbye(self, dismissal: Dismissal) -> None:
         code = int(dismissal.code)
-        error = AntiphonError(ErrorCode.PERMISSION_DENIED, dismissal.reason, close_code=code)
+        error = permission_denied(dismissal.reason, close_code=code)
         line = json.dumps({"type": "error", "error": error.as_json()}).encode() + b"\n"
         if self._started and not self._has_lines:
             self._connection.cut()

@@ -5,18 +5,14 @@ states for whom it speaks, which is believed.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from antiphon_kernel.access import TOKEN_BYTES, AuthenticationError
+from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.storage import Journal
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.close_codes import CloseCode
 
 PEER_HEADER: Final = "antiphon-speaks-for"
 """Header of what comes from another kernel, with a `PeerStatement`."""
@@ -31,13 +27,7 @@ _FRAMES_AHEAD: Final = 4
 """Frames of another kernel that are read before the client has taken the one before them."""
 
 
-async def cluster_secret(journal: Journal) -> str:
-    """Return the secret of the kernels on a database, which the first of them makes."""
-    return await journal.settle("cluster_secret", secrets.token_urlsafe(TOKEN_BYTES))
-
-
-@dataclass(frozen=True, slots=True)
-class PeerStatement:
+class PeerStatement(NamedTuple):
     """The session that another kernel speaks for."""
 
     username: str
@@ -55,7 +45,7 @@ class PeerStatement:
 
     def header(self) -> str:
         """Return it as the value of the header."""
-        return json.dumps([getattr(self, name) for name in self.__slots__])
+        return json.dumps(self)
 
     @classmethod
     def read(cls, headers: Mapping[str, str]) -> PeerStatement:
@@ -65,9 +55,8 @@ class PeerStatement:
             return cls(username, PrincipalKind(kind), *rest)
         except (ValueError, TypeError) as error:
             raise AuthenticationError(
-                CloseCode.UNAUTHORISED,
                 f"The header {PEER_HEADER} cannot be read: kernels of one cluster are at most one"
-                " release apart.",
+                " release apart."
             ) from error
 
 

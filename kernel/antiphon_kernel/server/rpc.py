@@ -37,6 +37,7 @@ from antiphon_kernel.server.peers import PeerAddress
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import whole_message
 from antiphon_kernel.subscriptions import Subscription, Subscriptions
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.tools.context import (
     ContextExportParams,
     ContextImportParams,
@@ -110,11 +111,12 @@ class RequestEndpoint:
                 response = await self.answer(request, calls)
                 if isinstance(response, StreamingResponse):
                     started = True
-                    await response(scope, receive, send)
+                    async with aclosing(response.body_iterator):  # type: ignore[type-var]
+                        await response(scope, receive, send)
                     return
         except AntiphonError as error:
             if started:
-                raise
+                return
             response = refusal(error)
         await response(scope, receive, send)
 
@@ -182,12 +184,12 @@ class RpcEndpoint:
 
         async def here() -> Response:
             context = await call.context(params.context)
-            return _Export(exported(call, context, params), params.format)
+            return _export(exported(call, context, params), params.format)
 
         async def there(owner: PeerAddress) -> Response:
             pieces = iterate_in_threadpool(export_context(owner, asked, _SILENCE_SECONDS))
             first = await anext(pieces)  # a refusal has to come before any answer
-            return _Export(_texts(first, pieces), params.format)
+            return _export(_texts(first, pieces), params.format)
 
         return await self.forwarder.at_owner(calls.visit, here, there)
 
@@ -319,20 +321,20 @@ class _Conversation:
         self._subscriptions = subscriptions
         self._session = session
         self._pushing: dict[asyncio.Task[None], Subscription] = {}
+        self._tasks = BackgroundTasks(_logger)
+        self.close = self._tasks.close
         self._sending = asyncio.Lock()
         self._send_now: Callable[[bytes], bool] = socket.scope[GUARD].send_now
 
     async def answer(self, message: Mapping[str, Any]) -> None:
         """Send an answer behind all events of what has been unsubscribed, and before new ones."""
-        ended = [task for task, subscription in self._pushing.items() if subscription.ended]
-        if ended:
-            await asyncio.wait(ended)
+        for task in [task for task, one in self._pushing.items() if one.ended]:
+            del self._pushing[task]
+            await asyncio.wait({task})
         await self._send(message)
         for subscription in self._subscriptions.claim(self._session):
             name = f"events of subscription {subscription.id}"
-            task = asyncio.create_task(self._push(subscription), name=name)
-            self._pushing[task] = subscription
-            task.add_done_callback(self._pushed)
+            self._pushing[self._tasks.start(self._push(subscription), name)] = subscription
 
     async def end(self) -> None:
         """Say goodbye once the call that is being carried out has been answered."""
@@ -346,25 +348,14 @@ class _Conversation:
             with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
                 await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
 
-    async def close(self) -> None:
-        """Pass no event on any more."""
-        pushing = list(self._pushing)
-        for task in pushing:
-            task.cancel()
-        if pushing:
-            await asyncio.wait(pushing)
-
     async def _push(self, subscription: Subscription) -> None:
-        async for message in _events(subscription):
-            await self._send(message)
-
-    def _pushed(self, task: asyncio.Task[None]) -> None:
-        subscription = self._pushing.pop(task)
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        self._subscriptions.end(subscription)
-        if not isinstance(error, OSError):  # a connection that is gone is no failure
-            _logger.error("%s failed", task.get_name(), exc_info=error)
+        try:
+            async for message in _events(subscription):
+                await self._send(message)
+        except OSError:
+            pass  # the client is gone
+        finally:
+            self._subscriptions.end(subscription)
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         """Send one frame.
@@ -382,33 +373,22 @@ class _Conversation:
                 raise ConnectionResetError("the client is gone") from error
 
 
-class _Export(StreamingResponse):
-    """An export on its way."""
+def _export(texts: AsyncGenerator[str, None], form: ExportFormat) -> StreamingResponse:
+    """Answer with an export; the connection ends without the end of the answer if it fails."""
+    media_type = _MEDIA_TYPES[form]
 
-    def __init__(self, text: AsyncGenerator[str, None], form: ExportFormat) -> None:
-        super().__init__(text, media_type=_MEDIA_TYPES[form])
-        self._text = text
-        self._form = form
-
-    async def stream_response(self, send: Send) -> None:
-        """Send all of it, or end the connection without the end of the answer."""
-
-        async def part(text: str, *, more: bool) -> None:
-            # JSON escapes half a surrogate pair in the same way.
-            body = text.encode("utf-8", "backslashreplace")
-            await send({"type": "http.response.body", "body": body, "more_body": more})
-
-        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        async with aclosing(self._text):
-            await send(start)
+    async def parts() -> AsyncGenerator[bytes, None]:
+        async with aclosing(texts):
             try:
-                async for text in self._text:
-                    await part(text, more=True)
+                async for text in texts:
+                    # JSON escapes half a surrogate pair in the same way.
+                    yield text.encode("utf-8", "backslashreplace")
             except AntiphonError as error:
-                if _MEDIA_TYPES[self._form] == LINES:
-                    await part(as_line(ErrorLine(error=error.as_json())), more=True)
-                return
-            await part("", more=False)
+                if media_type == LINES:
+                    yield as_line(ErrorLine(error=error.as_json())).encode()
+                raise
+
+    return StreamingResponse(parts(), media_type=media_type)
 
 
 async def _texts(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:

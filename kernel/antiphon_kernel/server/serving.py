@@ -44,7 +44,7 @@ from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.mcp.endpoint import METADATA_PATH, PATH, McpEndpoint
-from antiphon_kernel.server.peers import HAND_OVER_PATH, cluster_secret
+from antiphon_kernel.server.peers import HAND_OVER_PATH
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
@@ -78,7 +78,8 @@ class Server:
         self._calls = RpcEndpoint(kernel, self.access, self._forwarder, limits)
         self.mcp = McpEndpoint(kernel, self.access, self._forwarder, limits)
         self._is_ending = False
-        self._listeners: list[tuple[asyncio.Server, ServerState]] = []
+        self._listeners: list[asyncio.Server] = []
+        self._served = ServerState()
         self._private_folder: Path | None = None
 
     @property
@@ -166,7 +167,9 @@ class Server:
         self, ownership: Ownership, application: ASGIApp, listen: tuple[str, int]
     ) -> None:
         """Be reached by the other kernels, and reach them."""
-        self._forwarder.secret = secret = await cluster_secret(self._kernel.journal)
+        settle = self._kernel.journal.settle  # the first kernel of a database makes the secret
+        secret = await settle("cluster_secret", secrets.token_urlsafe(TOKEN_BYTES))
+        self._forwarder.secret = secret
         self.access.trust_peers(secret)
         ownership.ask_owner = self._forwarder.ask_owner
         listener, address = _bind_listener(*listen)
@@ -190,12 +193,10 @@ class Server:
             ws_per_message_deflate=False,
         )
         config.load()
-        state = ServerState()
         loop, protocol = asyncio.get_running_loop(), config.http_protocol_class
-        make = partial(protocol, config=config, server_state=state, app_state={})  # type: ignore[call-arg]
+        make = partial(protocol, config=config, server_state=self._served, app_state={})  # type: ignore[call-arg]
         listen = loop.create_server if via == TCP else loop.create_unix_server
-        server = await listen(make, sock=sock, backlog=config.backlog)
-        self._listeners.append((server, state))
+        self._listeners.append(await listen(make, sock=sock, backlog=config.backlog))
 
     async def close(self) -> None:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
@@ -205,31 +206,25 @@ class Server:
         self._kernel.start_closing()  # subscribers hear of the end, not of contexts that move
         # Other kernels reach what is still here, and ask for it, until all is handed over.
         await self._kernel.open_contexts.hand_over_all()
-        for server, _ in self._listeners:
+        for server in self._listeners:
             server.close()
         if is_own:
             self.socket.unlink(missing_ok=True)
         self._kernel.wake_waiters()  # which came while contexts were handed over
         await asyncio.gather(self.replicas.stop(), self._calls.stop(), self.mcp.stop())
-        for _, state in self._listeners:
-            for connection in tuple(state.connections):
-                connection.shutdown()
-        tasks = self._tasks()
-        if tasks:
-            await asyncio.wait(tasks, timeout=_FAREWELL_SECONDS)
-        for _, state in self._listeners:
-            for connection in tuple(state.connections):
-                connection.transport.abort()
+        for connection in tuple(self._served.connections):
+            connection.shutdown()
+        if self._served.tasks:
+            await asyncio.wait(self._served.tasks, timeout=_FAREWELL_SECONDS)
+        for connection in tuple(self._served.connections):
+            connection.transport.abort()
         self.connections.close()
-        left = self._tasks()
+        left = tuple(self._served.tasks)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         if self._private_folder is not None:
             shutil.rmtree(self._private_folder, ignore_errors=True)
-
-    def _tasks(self) -> set[asyncio.Task[None]]:
-        return {task for _, state in self._listeners for task in state.tasks}
 
 
 def _bind_listener(host: str, port: int) -> tuple[sockets.socket, str]:

@@ -38,7 +38,6 @@ from antiphon_kernel.storage.rows import (
     DriftRow,
     FileRow,
     ForkOrigin,
-    InheritedRun,
     InheritedText,
     Page,
     SessionRow,
@@ -50,8 +49,7 @@ from antiphon_kernel.storage.rows import (
 )
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, READABLE_FORMATS
 from antiphon_kernel.storage.search_table import (
-    Candidate,
-    Indexed,
+    IndexedText,
     SearchFilter,
     SearchTable,
     row_number,

@@ -57,10 +57,10 @@ class Credential:
     """True if all who use it are `user`; else only the first is, and later ones are new users."""
     created: int
     expires: int | None
-    revoked: int | None
-    uses_allowed: int | None
+    revoked: int | None = None
+    uses_allowed: int | None = None
     """How many clients it lets in; None: any number."""
-    uses: int
+    uses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,7 @@ class AuthStore:
         return cls(await open_tables(place, AUTH_SCHEMA))
 
     async def records(self, kind: type[Record]) -> list[Record]:
-        """Return every record of a kind, oldest first.
-
-        Raises:
-            AntiphonError: storage_failed if one says something unknown.
-        """
+        """Return every record of a kind, oldest first; storage_failed if one is not right."""
         columns = self._columns(kind)
         order = "credential" if kind is Client else "number"
         sql = f"SELECT {', '.join(columns)} FROM {_TABLES[kind]} ORDER BY {order}"
@@ -230,13 +226,10 @@ class AuthStore:
 
     async def count_use(self, credential: Credential, client: Client | None) -> None:
         """A credential has let in one more client; in one transaction with who that is."""
-        rows = (
-            [(client.credential, client.secret, client.user, client.first_used)] if client else []
-        )
         await self.database.write(
             [
                 ("UPDATE credentials SET uses = uses + 1 WHERE number = ?", [(credential.number,)]),
-                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
+                ("INSERT INTO clients VALUES (?, ?, ?, ?)", [astuple(client)] if client else []),
             ]
         )
         self.changed.notify()
@@ -250,11 +243,7 @@ class AuthStore:
         return int((await self.database.select("SELECT number FROM changes"))[0][0])
 
     async def everything(self, since: int | None = None) -> StoredAccess:
-        """Return who may come in.
-
-        Args:
-            since: the version behind which endings are wanted; None: none are.
-        """
+        """Return who may come in, and the endings behind version `since`; without it none."""
         endings: list[Ending] = []
         if since is not None:
             rows = await self.database.select(_ENDINGS, (since, self._name))

@@ -34,11 +34,7 @@ _READ_FAILED: Final = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR
 
 
 def copy_pages(journal: Path, target: Path) -> None:
-    """Copy a journal as it is, damage included.
-
-    Raises:
-        AntiphonError: storage_failed if there is no journal or it cannot be read.
-    """
+    """Copy a journal as it is, damage included. Raises AntiphonError storage_failed."""
     try:
         make_private(target)
         with open_to_read(journal) as source, closing(sqlite3.connect(target)) as copy:
@@ -61,19 +57,16 @@ def copy_pages(journal: Path, target: Path) -> None:
 
 
 def back_up(journal: Path, target: Path) -> int:
-    """Write a copy without the free space; its size in bytes.
-
-    The copy is complete and on disk before it has its name.
-
-    Raises:
-        AntiphonError: invalid_params if the target exists; storage_failed.
-    """
+    """Write a copy as `write_copy` does; its size in bytes."""
     with open_to_read(journal) as source:
         return write_copy(source, journal, target)
 
 
 def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
-    """Do the same from an open connection, which need not lead to the file at `journal` any more.
+    """Write a copy without the free space; its size in bytes.
+
+    The copy is complete and on disk before it has its name. The connection need not lead to the
+    file at `journal` any more.
 
     Raises:
         AntiphonError: invalid_params if the target exists; storage_failed.
@@ -108,11 +101,7 @@ def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
 
 
 def check_journal(path: Path) -> None:
-    """See that a file is a sound journal of a version that is known here.
-
-    Raises:
-        AntiphonError: storage_failed, saying what it is instead.
-    """
+    """See that a file is a sound journal of a version that is known here; else storage_failed."""
     try:
         with open_to_read(path) as database:
             version = int(database.execute("PRAGMA user_version").fetchone()[0])
@@ -138,10 +127,8 @@ def check_journal(path: Path) -> None:
 def install(fresh: Path, journal: Path, aside: Path) -> bool:
     """Make `fresh` the journal; the one that was there, if any, is called `aside` from now on.
 
-    No kernel may be using the folder. At every moment there is a journal, old or new.
-
-    Raises:
-        OSError: if the folder cannot be written to.
+    No kernel may be using the folder. At every moment there is a journal, old or new. Raises
+    OSError if the folder cannot be written to.
     """
     _sync_to_disk(fresh)
     was_there = journal.exists()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
+from itertools import accumulate, pairwise
 from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow, SessionRow
+from antiphon_kernel.storage.rows import BlockRow, Commit, DriftRow, FileRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import SNAPSHOTS
+from antiphon_kernel.types.records import Actor, Run
 from antiphon_kernel.yjs.restored_ids import encode_restored
 
 SEQ_BITS: Final = 32
@@ -25,11 +27,7 @@ _BLOCK_BITS: Final = 12
 
 
 def op_id(context: int, seq: int) -> int:
-    """The number of a transaction: those of one context follow each other.
-
-    Args:
-        context: what stands for the context in the journal.
-    """
+    """Return the number of a transaction: those of one context (its number) follow each other."""
     return (context << SEQ_BITS) + seq
 
 
@@ -56,14 +54,14 @@ ADD_PRESENCE: Final = (
 _SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
 
-def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) -> Statement:
+def session_rows(sessions: Iterable[Actor], principals: Mapping[str, int]) -> Statement:
     """Return the statement that records sessions; those that are recorded already stay as they are.
 
     `principals` maps ids to the numbers that stand for them in other rows.
     """
     return (
         "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
-        [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
+        [(one.session, principals[one.principal.id], one.via, one.since) for one in sessions],
     )
 
 
@@ -80,8 +78,8 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
                 op_id(one.context.number, one.seq),
                 RECORD_FORMAT,
                 one.time,
-                principals[one.principal.id],
-                one.session.id,
+                principals[one.actor.principal.id],
+                one.actor.session,
                 one.operation if one.operation != _MOST_FREQUENT else None,
                 one.unit,
                 stored_blocks(one.blocks),
@@ -106,9 +104,8 @@ def file_rows(files: Sequence[FileRow]) -> Iterator[Statement]:
 def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
     """Return the statement that puts rows of drifts in the place of those before.
 
-    Args:
-        if_staged: a drift that has arrived stays so: a commit may have failed for all that is known
-            here, and be on disk.
+    With `if_staged` a drift that has arrived stays so: a commit may have failed for all that is
+    known here, and be on disk.
     """
     sql = (
         "INSERT INTO drifts VALUES"
@@ -125,7 +122,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
     yield (
         "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
         [
-            (one.context.number, client, principals[one.principal.id])
+            (one.context.number, client, principals[one.actor.principal.id])
             for one in group
             for client in one.clients
         ],
@@ -149,7 +146,7 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
                 text.section or "",
                 text.version,
                 RECORD_FORMAT,
-                json.dumps(text.runs),
+                _stated(text.runs),
             )
             for one in group
             for text in one.inherited
@@ -159,6 +156,14 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
     yield drift_rows(one.drift for one in group if one.drift is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)
+
+
+def _stated(runs: Sequence[Run]) -> str:
+    """Return the JSON of runs: code points from where to where, and who wrote them when."""
+    ends = [0, *accumulate(run.length for run in runs)]
+    return json.dumps(
+        [(*place, *astuple(run.stamp)) for place, run in zip(pairwise(ends), runs, strict=True)]
+    )
 
 
 def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:

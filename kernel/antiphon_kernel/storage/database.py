@@ -62,9 +62,6 @@ def execute(
 ) -> None:
     """All statements in one transaction, or none of them; those without rows are left out.
 
-    Args:
-        files: what the connection has open; they may be deleted at any time.
-
     Raises:
         sqlite3.Error: nothing of it has happened, unless it was the commit that failed.
         StorageLostError: what is committed is not in the file at its path.
@@ -140,16 +137,7 @@ class Database:
         schema: Schema = JOURNAL_SCHEMA,
         spare: Path | None = None,
     ) -> Database:
-        """Open or create the file, for this user alone, and bring it to the current version.
-
-        Args:
-            schema: the tables that the file has, or is to have.
-            spare: a file to copy everything to if the database is deleted or replaced.
-
-        Raises:
-            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
-                newer or much older version.
-        """
+        """Open or create the file, for this user alone; see `open_tables`."""
         connection = _DatabaseConnection(partial(_connect, path), _ROWS_AT_ONCE)
         try:
             make_private(path)
@@ -205,9 +193,8 @@ class Database:
     async def write(self, statements: Iterable[Statement]) -> None:
         """All statements in one transaction, or none of them.
 
-        Args:
-            statements: if they are made one by one, they are made in the thread that writes: the
-                rows of a large transaction keep nobody waiting and are not there all at once.
+        If they are made one by one, they are made in the thread that writes: the rows of a large
+        transaction keep nobody waiting and are not there all at once.
         """
         # Not `_writing`: a generator takes as long as the rest, and this is what every commit does.
         async with self._lock:
@@ -223,11 +210,7 @@ class Database:
         yield
 
     async def check_files(self) -> None:
-        """See that what is written still reaches the files at their paths.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """See that what is written still reaches the files at their paths."""
         async with self._writing() as files:
             await self._connection.run(files.check_all)
 

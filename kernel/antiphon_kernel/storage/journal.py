@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from antiphon_kernel.storage.commit_rows import (
     ADD_PRESENCE,
@@ -25,12 +25,10 @@ from antiphon_kernel.storage.database import Database, FenceError, Row, Statemen
 from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
-    BlockRow,
     Commit,
     ContextRow,
     DriftRow,
     FileRow,
-    SessionRow,
     StoredContext,
 )
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
@@ -40,7 +38,7 @@ from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.signal import Signal
 
 WATCH_SECONDS: Final = 2.0
@@ -63,8 +61,7 @@ class WriteFence(Protocol):
     def statement(self, group: Sequence[Commit], *others: int) -> Statement:
         """Return `SELECT check_commit(...)` for the contexts and principals of the group.
 
-        Args:
-            others: numbers of contexts of which something is written apart from commits.
+        `others` are numbers of contexts of which something is written apart from commits.
         """
 
     async def refusals(
@@ -91,7 +88,7 @@ class Journal(JournalReader):
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._new_sessions: list[SessionRow] = []
+        self._new_sessions: list[Actor] = []
         self._new_presences: list[Row] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""
@@ -112,16 +109,7 @@ class Journal(JournalReader):
 
     @classmethod
     async def open(cls, place: Path | str, spare: Path | None = None) -> Journal:
-        """Open or create the journal and bring it to the current version.
-
-        Args:
-            place: the path of its file, or the URL of a store.
-            spare: a file to copy everything to if the database is deleted or replaced.
-
-        Raises:
-            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written
-                by a newer version.
-        """
+        """Open or create the journal, as `open_tables` does, and begin to write."""
         database = await open_tables(place, JOURNAL_SCHEMA, spare)
         journal = cls(database)
         try:
@@ -183,20 +171,21 @@ class Journal(JournalReader):
         sql = "UPDATE principals SET display_name = ? WHERE id = ?"
         await self._database.insert(sql, (principal.display_name, principal.id))
 
-    def add_session(self, session: SessionRow) -> None:
+    def add_session(self, session: Actor) -> None:
         """Record a session that may never commit anything; with others, or with a commit."""
-        if self._broken is not None:
-            return
-        self._new_sessions.append(session)
-        self._idle.clear()
-        self._wake.set()
+        if self._broken is None:
+            self._new_sessions.append(session)
+            self._wake_writer()
 
     def add_presences(self, presences: Iterable[Row]) -> None:
         """Record where sessions are, in rows of `ADD_PRESENCE`; with others, or with a commit."""
         if self._broken is None:
             self._new_presences += presences
-            self._idle.clear()
-            self._wake.set()
+            self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        self._idle.clear()
+        self._wake.set()
 
     def add_context(
         self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
@@ -234,31 +223,19 @@ class Journal(JournalReader):
         await self._database.insert(sql, (epoch, context.number))
 
     async def load(self, context: ContextRow, after: int = 0, *, omitted: int = 0) -> StoredContext:
-        """Everything that belongs to one context; of its transactions those behind `after`.
+        """Everything of one context; transactions behind `after`, blocks behind `omitted`.
 
-        Args:
-            omitted: number up to which no block is wanted.
-
-        Raises:
-            CorruptContextError: if a transaction is missing or its record cannot be read.
-            AntiphonError: storage_failed.
+        Raises CorruptContextError if a transaction is missing or its record cannot be read.
         """
-        sql = (
-            "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
-            " ORDER BY number"
-        )
         updates = await self.updates(context, after)  # first: the blocks of all of them are there
-        reading: Awaitable[Sequence[Sequence[Any]]] = self._database.select(
-            sql, (context.number, omitted)
-        )
-        rows, undo, clients = await asyncio.gather(
-            reading, self.undo(context), self.clients(context)
+        blocks, undo, clients = await asyncio.gather(
+            self.blocks(context, omitted), self.undo(context), self.clients(context)
         )
         return StoredContext(
             context,
             after + len(updates),
             tuple(updates),
-            tuple(BlockRow(*row) for row in rows),
+            blocks,
             undo,
             clients,
             self._generations.get(context.number, 0),
@@ -278,17 +255,13 @@ class Journal(JournalReader):
             future.set_exception(self._broken)
             return future
         self._waiting.append((commits, future))
-        self._idle.clear()
-        self._wake.set()
+        self._wake_writer()
         return future
 
     def refuse_waiting(self, context: int, error: AntiphonError) -> None:
         """Let what waits to be written of a context fail, until the context is loaded again.
 
-        What is being written already may succeed.
-
-        Args:
-            context: its number.
+        What is being written already may succeed. `context` is its number.
         """
         self._generations[context] = self._generations.get(context, 0) + 1
         self._failures[context] = error
@@ -403,9 +376,9 @@ class Journal(JournalReader):
             return self._broken
         count, presences = len(self._new_sessions), self._new_presences
         self._new_presences = []  # those that cannot be written are lost
-        sessions = {one.id: one for one in self._new_sessions}
-        sessions |= {one.session.id: one.session for one in group}
-        unknown = [one for one in sessions.values() if one.id not in self._recorded]
+        sessions = {one.session: one for one in self._new_sessions}
+        sessions |= {one.actor.session: one.actor for one in group}
+        unknown = [one for one in sessions.values() if one.session not in self._recorded]
         try:
             rows = commit_rows(group, self._principals)
             first = session_rows(unknown, self._principals)
@@ -417,7 +390,7 @@ class Journal(JournalReader):
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
         del self._new_sessions[:count]
-        self._recorded.update(dict.fromkeys(one.id for one in unknown))
+        self._recorded.update(dict.fromkeys(one.session for one in unknown))
         while len(self._recorded) > _RECORDED:
             del self._recorded[next(iter(self._recorded))]
         return None

@@ -10,12 +10,12 @@ from typing import Final
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
     Blob,
+    BlockRow,
     ChangeRow,
     ContextRow,
     DriftRow,
     FileRow,
     ForkOrigin,
-    InheritedRun,
     InheritedText,
     SessionRow,
     StoredOp,
@@ -26,7 +26,7 @@ from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Principal, Run, Stamp
 from antiphon_kernel.types.replay import ReplayPresence
 from antiphon_kernel.yjs.restored_ids import decode_restored
 
@@ -128,11 +128,18 @@ class JournalReader:
         """The context that a fork was made of."""
         return next(one for one in await self.contexts() if one.number == origin.source)
 
+    async def blocks(self, context: ContextRow, omitted: int = 0) -> tuple[BlockRow, ...]:
+        """Return the rows of the blocks of a context with numbers behind `omitted`, in order."""
+        sql = (
+            "SELECT number, id, version FROM blocks WHERE context = ? AND number > ?"
+            " ORDER BY number"
+        )
+        rows = await self._database.select(sql, (context.number, omitted))
+        return tuple(BlockRow(*row) for row in rows)
+
     async def block_numbers(self, context: ContextRow) -> dict[str, int]:
         """The number of each block of a context, by id."""
-        sql = "SELECT id, number FROM blocks WHERE context = ?"
-        rows = await self._database.select(sql, (context.number,))
-        return {str(block): int(number) for block, number in rows}
+        return {row.id: row.number for row in await self.blocks(context)}
 
     async def blob(self, hash_: str) -> bytes | None:
         """The bytes with this SHA-256; None if there are none, or they are not those any more."""
@@ -309,8 +316,7 @@ class JournalReader:
     ) -> list[ChangeRow[int]]:
         """Return the first `limit` transactions behind `after`, in order, without their content.
 
-        Args:
-            block: number of the block that they must have touched.
+        If `block`, the number of one, is given, those that touched it.
         """
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation, length(o.changes) FROM ops o"
@@ -349,7 +355,9 @@ class JournalReader:
             try:
                 if format_ not in READABLE_FORMATS:
                     raise ValueError(f"it has the format {format_!r}")
-                read = tuple(InheritedRun(*run) for run in json.loads(runs))
+                read = tuple(
+                    Run(end - start, Stamp(*stamp)) for start, end, *stamp in json.loads(runs)
+                )
             except (ValueError, TypeError) as error:
                 what = f"the record of who wrote block {number} cannot be read ({error})"
                 raise CorruptContextError(context, what) from error
@@ -358,11 +366,7 @@ class JournalReader:
 
 
 def versions_of(touched: str) -> dict[int, int]:
-    """Number of each touched block to the version it had then.
-
-    Raises:
-        ValueError: if the column holds something else.
-    """
+    """Number of each touched block to its version then; ValueError if that is something else."""
     pairs = (pair.split(":") for pair in touched.split())
     return {int(number): int(version) for number, version in pairs}
 

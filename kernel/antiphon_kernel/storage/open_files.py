@@ -139,10 +139,8 @@ class OpenFiles:
 def make_private(path: Path) -> None:
     """Make a database readable by this user only, whatever it was before; create it if missing.
 
-    SQLite gives the files that it makes beside it the same mode.
-
-    Raises:
-        OSError: if it is another user's, or the folder cannot be written to.
+    SQLite gives the files that it makes beside it the same mode. Raises OSError if it is another
+    user's, or the folder cannot be written to.
     """
     if not path.exists():  # closing one that is open here would end SQLite's locks on it
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

@@ -182,12 +182,7 @@ class PostgresDatabase:
 
     @classmethod
     async def open(cls, url: str, schema: Schema) -> PostgresDatabase:
-        """Connect, and bring the tables to the current version.
-
-        Raises:
-            AntiphonError: storage_failed if the server cannot be reached, or the tables were made
-                by a newer version that this one may not use.
-        """
+        """Connect, and bring the tables to the current version; see `open_tables`."""
         database = cls(url, schema)
         try:
             await database._migrate()
@@ -353,8 +348,7 @@ class PostgresDatabase:
 def place_of(url: str) -> str:
     """Return how a database is called in messages: without a password.
 
-    Raises:
-        AntiphonError: storage_failed for a URL in which parts of a password may be something else.
+    Raises storage_failed for a URL in which parts of a password may be something else.
     """
     defaults = {"host": "localhost", "port": 5432, "dbname": ""}
     try:

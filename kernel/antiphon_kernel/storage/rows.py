@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.types.records import Actor, Run
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 
 
@@ -104,11 +104,6 @@ class SessionRow(NamedTuple):
     via: str
     opened: int
 
-    @classmethod
-    def of(cls, actor: Actor) -> SessionRow:
-        """Return the row of the session that `actor` acts through."""
-        return cls(actor.session, actor.principal.id, actor.via, actor.since)
-
 
 class BlockRow(NamedTuple):
     """The version counter of a block. `number` counts per context, in order of creation."""
@@ -145,19 +140,6 @@ class UndoRow(NamedTuple):
         return UndoKey(self.unit, self.block)
 
 
-class InheritedRun(NamedTuple):
-    """Code points from `start` to `end` of a copied text, and who wrote them in the original."""
-
-    start: int
-    end: int
-    principal: str
-    version: int
-    """Of the original block."""
-    time: int
-    block: str | None = None
-    """Id of the original block, if this kernel has it."""
-
-
 @dataclass(frozen=True, slots=True)
 class InheritedText:
     """Authors of a text before it was copied."""
@@ -165,7 +147,7 @@ class InheritedText:
     block: int
     """The number of the copy."""
     section: str | None
-    runs: tuple[InheritedRun, ...]
+    runs: tuple[Run, ...]
     """Of what was copied, in the order of the text."""
     version: int = 1
     """The version of the block that it came with."""
@@ -230,8 +212,7 @@ class Commit(NamedTuple):
     context: ContextRow
     seq: int
     time: int
-    principal: Principal
-    session: SessionRow
+    actor: Actor
     operation: str
     blocks: tuple[BlockRow, ...]
     """The blocks it touched, with their new versions."""
@@ -266,7 +247,7 @@ class Commit(NamedTuple):
         return StoredOp(
             self.seq,
             self.time,
-            self.principal.id,
+            self.actor.principal.id,
             self.operation,
             {block.number: block.version for block in self.blocks},
             self.update,

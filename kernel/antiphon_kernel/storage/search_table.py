@@ -31,28 +31,16 @@ _TRIGRAMS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
-    """The text of one block, as it is written into the index."""
-
-    context: int
-    number: int
-    version: int
-    kind: str
-    path: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A block whose text may hold what is looked for."""
+class IndexedText:
+    """The text of one block, as it is or will be in the index."""
 
     row: int
+    """Its `row_number`."""
     block: str
     version: int
     kind: str
     path: str | None
-    length: int
-    """Code points of the text."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +51,12 @@ class SearchFilter:
     """Strings that the text contains, all of them."""
     kinds: Sequence[str]
     path_prefix: str | None = None
+
+    def matches(self, one: IndexedText) -> bool:
+        """Return whether a text and its block have all that."""
+        is_there = (one.path or "").startswith(self.path_prefix or "")
+        has_text = all(literal in one.text for literal in self.literals)
+        return is_there and has_text and one.kind in self.kinds
 
 
 class SearchTable:
@@ -91,26 +85,30 @@ class SearchTable:
         rows = await self._database.select(sql, (context,))
         return [(int(row[0]), str(row[1])) for row in rows]
 
-    async def store(self, texts: Sequence[Indexed]) -> None:
+    async def store(self, texts: Sequence[IndexedText]) -> None:
         """Index these texts in the place of what is indexed of their blocks."""
-        rows = [(row_number(one.context, one.number), one) for one in texts]
-        short = [(row, one) for row, one in rows if len(one.text) <= _LONG]
-        long = [(row, one) for row, one in rows if len(one.text) > _LONG]
+        rows = [(one.row,) for one in texts]
+        short = [one for one in texts if len(one.text) <= _LONG]
+        long = [(one.row, one.text) for one in texts if len(one.text) > _LONG]
         await self._database.write(
             (
-                ("DELETE FROM search WHERE rowid = ?", [(row,) for row, _ in rows]),
-                ("DELETE FROM long_texts WHERE row = ?", [(row,) for row, _ in rows]),
+                ("DELETE FROM search WHERE rowid = ?", rows),
+                ("DELETE FROM long_texts WHERE row = ?", rows),
                 (
                     "INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)",
                     [
-                        (row, one.text, "".join(one.text.partition("\0")[1:]).replace("\0", " "))
-                        for row, one in short
+                        (
+                            one.row,
+                            one.text,
+                            "".join(one.text.partition("\0")[1:]).replace("\0", " "),
+                        )
+                        for one in short
                     ],
                 ),
-                ("INSERT INTO long_texts VALUES (?, ?)", [(row, one.text) for row, one in long]),
+                ("INSERT INTO long_texts VALUES (?, ?)", long),
                 (
                     "INSERT OR REPLACE INTO searched VALUES (?, ?, ?, ?, ?)",
-                    [(row, one.version, one.kind, one.path, len(one.text)) for row, one in rows],
+                    [(one.row, one.version, one.kind, one.path, len(one.text)) for one in texts],
                 ),
             )
         )
@@ -126,23 +124,30 @@ class SearchTable:
         rows = await self._database.select(sql, (block,))
         return int(rows[0][0]) if rows else None
 
-    async def candidates(self, wanted: SearchFilter, after: int, limit: int) -> list[Candidate]:
-        """The first blocks behind row `after` that have what is wanted."""
-        found = []
+    async def candidates(
+        self, wanted: SearchFilter, after: int, limit: int
+    ) -> list[tuple[int, int]]:
+        """Return row and length of the first texts behind row `after` that have what is wanted."""
+        found: list[tuple[int, int]] = []
         for table in ("search", "long_texts"):
             sql, values = _question(table, wanted, after)
             rows = await self._database.select(sql, (*values, limit))
-            found += [Candidate(*row) for row in rows]
-        return sorted(found, key=lambda one: one.row)[:limit]
+            found += [(row, length) for row, length in rows]
+        return sorted(found)[:limit]
 
-    async def texts(self, rows: Sequence[int]) -> dict[int, str]:
-        """The indexed text of these rows."""
-        texts: dict[int, str] = {}
+    async def texts(self, rows: Sequence[int]) -> list[IndexedText]:
+        """Return what is indexed in these rows."""
+        found: list[IndexedText] = []
         for table, row in _TABLES.items():
-            sql = f"SELECT {row}, text FROM {table} WHERE {row} IN (SELECT value FROM json_each(?))"
-            found = await self._database.select(sql, ([*rows],))
-            texts.update((int(one[0]), str(one[1])) for one in found)
-        return texts
+            sql = (
+                f"SELECT d.row, b.id, d.version, d.kind, d.path, {table}.text FROM {table}"
+                f" JOIN searched d ON d.row = {table}.{row}"
+                f" JOIN blocks b ON b.context = d.row >> {SEQ_BITS}"
+                f" AND b.number = d.row & {(1 << SEQ_BITS) - 1}"
+                f" WHERE {table}.{row} IN (SELECT value FROM json_each(?))"
+            )
+            found += [IndexedText(*one) for one in await self._database.select(sql, ([*rows],))]
+        return found
 
 
 def row_number(context: int, number: int) -> int:
@@ -169,10 +174,7 @@ def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[o
         conditions.append("substr(d.path, 1, ?) = ?")
         values += [len(wanted.path_prefix), wanted.path_prefix]
     sql = (
-        f"SELECT d.row, b.id, d.version, d.kind, d.path, d.length FROM {table}"
-        f" JOIN searched d ON d.row = {row}"
-        f" JOIN blocks b ON b.context = d.row >> {SEQ_BITS}"
-        f" AND b.number = d.row & {(1 << SEQ_BITS) - 1}"
+        f"SELECT d.row, d.length FROM {table} JOIN searched d ON d.row = {row}"
         f" WHERE {' AND '.join(conditions)} ORDER BY {row} LIMIT ?"
     )
     return sql, values

@@ -76,11 +76,7 @@ class Records(Generic[R]):
         self._kind = kind
 
     async def read(self, context: ContextRow) -> R | None:
-        """The record of a context; None if there is none that can be trusted.
-
-        Raises:
-            AntiphonError: storage_failed if the database cannot be read.
-        """
+        """The record of a context; None if there is none that can be trusted."""
         kind, sql = self._kind, f"SELECT * FROM {self._kind.table} WHERE context = ?"
         rows = await self._database.select(sql, (context.number,))
         if not rows:

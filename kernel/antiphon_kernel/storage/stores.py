@@ -28,7 +28,8 @@ async def open_tables(place: Path | str, schema: Schema, spare: Path | None = No
         spare: a file to copy everything to if the file is deleted or replaced.
 
     Raises:
-        AntiphonError: storage_failed.
+        AntiphonError: storage_failed if they cannot be opened or reached, are damaged, or were
+            written by a version that is newer, or much older.
         ImportError: if there is no library for a store.
     """
     if isinstance(place, Path):

@@ -26,9 +26,14 @@ from antiphon_kernel.layout import visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, Role
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import (
+    ErrorCode,
+    block_not_found,
+    invalid_params,
+    permission_denied,
+)
 from antiphon_kernel.types.media_types import is_of_type
-from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
+from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.validation import check_limit, reject_long_text, reject_read_only
 
@@ -41,10 +46,8 @@ async def block_in(call: Call, context: Context, reference: str) -> str:
     """
     found, block = await call.block(reference)
     if found is not context:
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {quote(reference)} in context {context.label}.",
-            reference=truncate(reference),
+        raise block_not_found(
+            f"There is no block {quote(reference)} in context {context.label}.", reference
         )
     return block
 
@@ -94,8 +97,7 @@ def check_hiding(context: Context, block: str, principal: Principal) -> None:
         return
     reason = why_not_hidden(visible(layout_of(context).arranged()).items, block)
     if reason is not None:
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
+        raise permission_denied(
             f"You are {principal.username}, a model, and cannot hide block {block}: {reason}.",
             block_id=block,
             username=principal.username,

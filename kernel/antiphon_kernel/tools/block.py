@@ -7,7 +7,6 @@ import binascii
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -40,13 +39,15 @@ from antiphon_kernel.tools._common import (
     check_content_size,
     check_hiding,
     check_schema_size,
+    wait_persisted,
     write,
 )
 from antiphon_kernel.tools.file_references import FileReference
 from antiphon_kernel.types.block_metadata import CUT_OUT, FILE_REFERENCE
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.drift import drift_id
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.media_types import (
     ATTACHABLE,
     is_of_type,
@@ -130,16 +131,13 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
             raise _before_its_call(parent, "after")
         _reject_second_result(context, parent)
     block = context.next_block_id(call.actor.principal.id)
-    status = Status(params.status) if params.status else Status.PENDING
-    if params.path is not None:
-        status = Status.DONE
     if content is not None:
         filled = fill_items(schema, content)
         check_content_size(context, content, filled.added)
         content = filled.value
         check_initial(schema, content, str(block))
-    if content and params.status is None:
-        status = Status.RUNNING
+    usual = Status.RUNNING if content else Status.PENDING
+    status = Status.DONE if params.path is not None else Status(params.status or usual)
 
     def write() -> None:
         header = BlockHeader(
@@ -435,9 +433,9 @@ async def collapse(call: Call, params: CollapseParams) -> WriteResult:
 async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """Leave a block out of what models are given, or let them read it again.
 
-    A call goes with its results. With `cut_out` apps do not show it either; `excluded: false`
-    brings it back. A model hides only what stands behind the pre-tail cache point
-    that `context.layout` shows.
+    A call goes with its results, a drift with the blocks that it brought. With `cut_out` apps do
+    not show it either; `excluded: false` brings it back. A model hides only what stands behind the
+    pre-tail cache point that `context.layout` shows.
     """
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind in ANSWERING_KINDS:
@@ -446,8 +444,7 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     metadata = dict(context.document.header(block).metadata)
     if params.excluded and params.cut_out:
         if call.actor.principal.kind in ANSWERING_KINDS:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"You are {call.actor.principal.username}, a model, and only people decide what"
                 " people are not shown: leave out cut_out.",
                 block_id=params.block_id,
@@ -472,8 +469,20 @@ async def _arrange(
     if not changed:
         await context.wait_persisted()
         return WriteResult(version=context.blocks.version(block), context_version=context.seq)
-    change = partial(context.document.set_fields, block, **changed)
-    return await write(call, context, block, operation, change, undo=None)
+    copies: list[str] = []
+    if header.kind == BlockKind.DRIFT and "excluded" in changed:
+        below = context.block_tree.descendants(block, context.limits.parent_depth)
+        told, brought = drift_id(header.metadata), context.document.headers(below)
+        copies = [one.id for one in brought if drift_id(one.metadata) == told]
+
+    def change() -> None:
+        context.document.set_fields(block, **changed)
+        for copy in copies:
+            context.document.set_fields(copy, excluded=changed["excluded"])
+
+    blocks = [block, *copies]
+    written = context.write(call.actor, operation, change, blocks=blocks, undo=None)
+    return await wait_persisted(context, block, written)
 
 
 class AttachedFile(Params):

@@ -9,10 +9,7 @@ from functools import partial
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, order_after, order_before
-from antiphon_kernel.conversation import (
-    current_layout,
-    layout_of,
-)
+from antiphon_kernel.conversation import current_layout, layout_of
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.layout import (
     WHOLE_TURNS,
@@ -25,7 +22,7 @@ from antiphon_kernel.layout import (
     visible,
 )
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.tools._common import block_in, write
+from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -212,14 +209,7 @@ async def expand(call: Call, params: ContextExpandParams) -> ContextExpandResult
     call.check()
     block = await _summary(call, context, params.summary)
     if not context.document.header(block).excluded:
-        await write(
-            call,
-            context,
-            block,
-            "exclude",
-            lambda: context.document.set_fields(block, excluded=True),
-            undo=None,
-        )
+        await context.set_fields(call.actor, "exclude", block, {"excluded": True}).saved()
     read_from = _read_from(context)
     return ContextExpandResult(
         context_version=context.seq,

@@ -145,12 +145,17 @@ async def _set_content(
     return await _write_content(call, reference, operation, path, plan, sets=value)
 
 
-class GetParams(Params):
-    """Content to read, and part of it."""
+class RenderParams(Params):
+    """Content or section to render."""
 
     block_id: str
     section: str | None = None
     """Path of a section; the whole content if absent."""
+
+
+class GetParams(RenderParams):
+    """Content to read, and part of it."""
+
     field: str | None = None
     """Name of a field of the map that is there."""
     version: int | None = None
@@ -182,14 +187,6 @@ async def get(call: Call, params: GetParams) -> GetResult:
     result = GetResult.of(context, block, **told)
     await context.wait_persisted()
     return result
-
-
-class RenderParams(Params):
-    """Content or section to render."""
-
-    block_id: str
-    section: str | None = None
-    """Path of a section; the whole content if absent."""
 
 
 class RenderResult(BlockResult):

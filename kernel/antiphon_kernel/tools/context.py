@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import (
+from antiphon_kernel.contexts.lineage.forking import (
     FORK,
     Fork,
     read_now,
@@ -37,8 +37,8 @@ from antiphon_kernel.transfer import (
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind, DriftState
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
-from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found, invalid_params
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 
 _COUNTED: Final = 1_000
@@ -366,10 +366,9 @@ async def _chosen(
 async def _place(call: Call, reference: str, context: Context, document: Document) -> int:
     other, block = await call.block(reference)
     if other is not context or block not in document:
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
+        raise block_not_found(
             f"There is no block {quote(reference)} in that version of context {context.label}.",
-            reference=truncate(reference),
+            reference,
         )
     return document.order.index(block)
 

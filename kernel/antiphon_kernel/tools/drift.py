@@ -18,20 +18,21 @@ from pydantic import BaseModel, ConfigDict, Field
 from antiphon_kernel.access import VIA_TURN, AuthenticationError, Dismissal
 from antiphon_kernel.cluster import forwarding
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import (
+from antiphon_kernel.contexts.lineage.drifting import (
     Changes,
     TakenBlocks,
     WrittenDrift,
     capture,
-    check_mergeable,
-    read_version,
     write_drift,
 )
+from antiphon_kernel.contexts.lineage.forking import read_version
+from antiphon_kernel.contexts.lineage.merging import check_mergeable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, DriftRow
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.tools._common import attached_files, block_in
 from antiphon_kernel.tools.drift_merge import (
     MOST_BLOCKS,
@@ -51,13 +52,11 @@ from antiphon_kernel.types.enums import (
     Role,
     Status,
 )
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.uninterruptible import run_uninterrupted
-from antiphon_kernel.yjs.close_codes import CloseCode
 
 _REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL, ErrorCode.NOT_OWNER)
 """Errors after which a drift stays staged, and is delivered later."""
@@ -218,7 +217,11 @@ async def _move(
     target: Context,
     params: CopiedBlocksParams,
 ) -> DeliveredResult:
-    check_target(source, target)
+    if source is target:
+        raise invalid_params(
+            f"Context {source.label} is where it comes from and where it goes: name another one.",
+            field="to",
+        )
     answered = await block_in(call, target, params.reply_to) if params.reply_to else None
     source.appends.flush_all()
     named = [await block_in(call, source, one) for one in params.blocks or ()]
@@ -275,9 +278,8 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
     source = await call.context(params.source)
     target = await merge_target(call, source, params.target)
     if params.conclude and not call.role.may(Permission.ARRANGE):
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
-            f"You are {call.role.described()}, and archive no context: leave conclude out.",
+        raise permission_denied(
+            f"You are {call.role.described()}, and archive no context: leave conclude out."
         )
     blocks = None
     if params.blocks is not None:
@@ -306,15 +308,6 @@ async def merge(call: Call, params: MergeParams) -> DeliveredResult:
     if params.conclude and is_whole:
         await call.kernel.contexts.archive(call.actor, source, True)
     return merged
-
-
-def check_target(source: Context, target: Context) -> None:
-    """Raises AntiphonError invalid_params if nothing can drift from one context to another."""
-    if source is target:
-        raise invalid_params(
-            f"Context {source.label} is where it comes from and where it goes: name another one.",
-            field="to",
-        )
 
 
 def check_open(target: ContextRow) -> None:
@@ -548,9 +541,7 @@ def _returned(kernel: Kernel, row: DriftRow, request: DriftRequest) -> Actor:
     actor = kernel.open_work_session(before, Permission.WRITE)
     try:
         if request.of_turn:
-            raise AuthenticationError(
-                CloseCode.UNAUTHORISED, "The turn that asked for it has ended with the kernel."
-            )
+            raise AuthenticationError("The turn that asked for it has ended with the kernel.")
         kernel.access.check_return(principal, request.credential)
     except AuthenticationError as error:
         dismissal = Dismissal(error.close_code, str(error))
@@ -598,10 +589,9 @@ async def cancel(call: Call, params: DriftCancelParams) -> DriftResult:
     async with drifts.lock(params.drift_id):
         row = drifts[params.drift_id]
         if row.principal != call.actor.principal.id and not call.role.may(Permission.OWN):
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"{kernel.members.find(row.principal).username} asked for this drift: they may"
-                " cancel it, and the owner.",
+                " cancel it, and the owner."
             )
         if row.state is not DriftState.STAGED:
             raise _not_staged(row)

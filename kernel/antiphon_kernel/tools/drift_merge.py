@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import (
-    Changes,
+from antiphon_kernel.contexts.history.replay import with_block
+from antiphon_kernel.contexts.lineage.drifting import Changes
+from antiphon_kernel.contexts.lineage.merging import (
     MergedBlock,
     MergePlan,
     check_mergeable,
-    inherited_runs,
     plan_merge,
     runs_of_splices,
 )
-from antiphon_kernel.document.history.block_history import Run, Stamp
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import InheritedRun
 from antiphon_kernel.text.merge3 import Resolution, check_conflicts
 from antiphon_kernel.text.merge_edits import MergeSplice, resolved
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import count_of, quote
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, Run, Stamp
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
 
@@ -178,44 +177,39 @@ async def preview(call: Call, params: PreviewParams) -> PreviewResult:
     source = await call.context(params.source)
     target = await merge_target(call, source, params.target)
     plan = await planned(call.kernel, source, target)
-    number, changes = 0, list[ShownChange]()
-    for one in plan.changes:
-        conflicts: list[ShownConflict] = []
-        for conflict in one.merge.conflicts:
-            conflicts.append(
+    numbers = count()
+    changes = [
+        ShownChange(
+            block_id=one.block,
+            name=target.block_name(one.block),
+            source_block=one.original,
+            before=one.before,
+            after=one.merge.text,
+            conflicts=[
                 ShownConflict(
-                    number=number,
+                    number=next(numbers),
                     base=conflict.base.text,
                     ours=conflict.ours.text,
                     theirs=conflict.theirs.text,
                     start=conflict.merged.start,
                     end=conflict.merged.end,
                 )
-            )
-            number += 1
-        changes.append(
-            ShownChange(
-                block_id=one.block,
-                name=target.block_name(one.block),
-                source_block=one.original,
-                before=one.before,
-                after=one.merge.text,
-                conflicts=conflicts,
-            )
+                for conflict in one.merge.conflicts
+            ],
         )
-    offers: list[OfferedBlock] = []
-    for header in source.document.headers(plan.offers):
-        text = render(source.document, header.id)
-        offers.append(
-            OfferedBlock(
-                source_block=header.id,
-                source_block_name=source.block_name(header.id),
-                kind=str(header.kind),
-                username=source.username(header.author),
-                text=text,
-                tokens=estimate_text(text),
-            )
+        for one in plan.changes
+    ]
+    offers = [
+        OfferedBlock(
+            source_block=header.id,
+            source_block_name=source.block_name(header.id),
+            kind=str(header.kind),
+            username=source.username(header.author),
+            text=(text := render(source.document, header.id)),
+            tokens=estimate_text(text),
         )
+        for header in source.document.headers(plan.offers)
+    ]
     grown = sum(estimate_text(one.after) - estimate_text(one.before) for one in changes)
     return PreviewResult(
         source_context=source.id,
@@ -319,11 +313,10 @@ def merge_changes(
 
 def _inherited(
     target: Context, merged: MergedBlock, script: Sequence[MergeSplice], actor: Actor, time: int
-) -> list[InheritedRun]:
+) -> list[Run]:
     version = target.blocks.version(merged.block) + 1
-    own = Run(0, Stamp(actor.principal.id, version, time, merged.block))
-    runs = runs_of_splices(script, merged.runs, own)
-    return inherited_runs(runs, merged.original)
+    own = Stamp(actor.principal.id, version, time, merged.block)
+    return with_block(runs_of_splices(script, merged.runs, own), merged.original)
 
 
 def _summed_up(changed: int, added: int) -> str:

@@ -374,9 +374,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     places = len(splices)
     what = f"The patch changes {places} places"
     check_limit(places, limits, "splices_per_patch", what, "split it")
-    reject_long_text(
-        context.limits, len(text) + sum(len(one.inserted) - one.deleted for one in splices)
-    )
+    reject_grown_text(context, block, splices, params.section)
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
     change = partial(context.document.splice_all, block, splices, params.section)

@@ -15,7 +15,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.language_answers import choices, hover_text, locations
 from antiphon_kernel.text.lines import line_count, line_start
-from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution
+from antiphon_kernel.text.merge3 import Conflict, Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
@@ -170,10 +170,10 @@ class ConflictInfo(Result):
     """The lines on disk."""
 
     @classmethod
-    def of(cls, conflict: Conflict, now: Excerpt) -> ConflictInfo:
+    def of(cls, conflict: Conflict) -> ConflictInfo:
         """Return what is told of a conflict."""
-        base, ours, theirs = (one.text for one in (conflict.base, conflict.ours, conflict.theirs))
-        return cls(start=now.start, end=now.end, base=base, ours=ours, theirs=theirs)
+        ours, base, theirs = conflict.ours, conflict.base.text, conflict.theirs.text
+        return cls(start=ours.start, end=ours.end, base=base, ours=ours.text, theirs=theirs)
 
 
 class DiffResult(Result):
@@ -205,7 +205,7 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
         other = await head_text(call, file.path)
     else:
         other = await file.disk_text()
-        conflicts = [ConflictInfo.of(one, one.ours) for one in (await file.conflicts()).conflicts]
+        conflicts = [ConflictInfo.of(one) for one in (await file.conflicts()).conflicts]
     now = file.now()
     return DiffResult(
         path=file.path.shown,

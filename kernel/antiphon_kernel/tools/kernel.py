@@ -15,7 +15,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 
 _SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """A text that can be shown in one line."""
@@ -254,32 +254,29 @@ async def members(call: Call, params: NoParams) -> MembersResult:
     database lists its own.
     """
     kernel = call.kernel
-    found = []
-    for one in kernel.members:
-        until = kernel.members.banned_until(one)
-        sessions = [
-            SessionInfo(
-                session=open_one.session,
-                via=open_one.via,
-                since=iso_time(open_one.since),
-                invitation=open_one.credential,
-                within=open_one.within,
-            )
-            for open_one in kernel.sessions.of(one.id)
-            if not kernel.ssh.is_host(open_one.session)
-        ]
-        found.append(
-            MemberInfo(
-                principal=one.id,
-                username=one.username,
-                display_name=one.display_name or one.username,
-                kind=one.kind,
-                role=kernel.members.role_of(one),
-                founder=one.id == kernel.owner.id,
-                barred_until=iso_time_if(until),
-                sessions=sessions,
-            )
+    found = [
+        MemberInfo(
+            principal=one.id,
+            username=one.username,
+            display_name=one.display_name or one.username,
+            kind=one.kind,
+            role=kernel.members.role_of(one),
+            founder=one.id == kernel.owner.id,
+            barred_until=iso_time_if(kernel.members.banned_until(one)),
+            sessions=[
+                SessionInfo(
+                    session=open_one.session,
+                    via=open_one.via,
+                    since=iso_time(open_one.since),
+                    invitation=open_one.credential,
+                    within=open_one.within,
+                )
+                for open_one in kernel.sessions.of(one.id)
+                if not kernel.ssh.is_host(open_one.session)
+            ],
         )
+        for one in kernel.members
+    ]
     return MembersResult(members=found)
 
 
@@ -452,7 +449,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
 async def invites(call: Call, params: NoParams) -> InvitesResult:
     """List the invitations, without their tokens, which nobody keeps."""
     found = []
-    for one in call.kernel.invitations.all():
+    for one in call.kernel.invitations.of_kind(CredentialKind.TOKEN):
         principal = call.kernel.members.of_user(one.user)
         found.append(
             InvitationInfo(
@@ -481,7 +478,8 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
     if params.principal is not None:
         numbers = invitations.of(call.kernel.members.find(params.principal))
     else:
-        numbers = [one.number for one in invitations.all() if one.number == params.invitation]
+        known = invitations.of_kind(CredentialKind.TOKEN)
+        numbers = [one.number for one in known if one.number == params.invitation]
         if not numbers:
             raise invalid_params(
                 f"There is no invitation {quote(params.invitation)}: kernel.invites lists them.",

@@ -27,7 +27,7 @@ from antiphon_kernel.types.public_keys import (
 )
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
-from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 
 _NAME: Final = f"^{NAME_PATTERN.pattern}$"
 _YEAR_MINUTES: Final = 365 * 24 * 60
@@ -133,7 +133,7 @@ async def add_key(call: Call, params: KeyAddParams) -> KeyInfo:
 @tool("key.list", needs=Permission.OWN)
 async def list_keys(call: Call, params: NoParams) -> KeyListResult:
     """List the SSH keys that let somebody in, or did."""
-    keys = call.kernel.invitations.ssh_keys()
+    keys = call.kernel.invitations.of_kind(CredentialKind.SSH_KEY)
     return KeyListResult(keys=[_info(call, one.fingerprint) for one in keys])
 
 
@@ -146,7 +146,7 @@ async def revoke_key(call: Call, params: KeyRevokeParams) -> KeyRevokeResult:
             "Name either a `fingerprint` (key.list lists them) or a `principal`.",
             allowed=["fingerprint", "principal"],
         )
-    keys = kernel.invitations.ssh_keys()
+    keys = kernel.invitations.of_kind(CredentialKind.SSH_KEY)
     if params.principal is not None:
         user = kernel.members.user(kernel.members.find(params.principal)).number
         found = [one for one in keys if one.user == user]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Final
 
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import read_version
+from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.conversation import (
     ContextLayout,
     current_layout,
@@ -159,10 +159,8 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     model = _reading_model(call, now, params.model)
     reading = await _read(call, context, params, model, exact=params.exact)
     count = len(reading.items)
-    start = params.start
-    if start is None:
-        start = max(0, count - params.last) if params.last is not None else 0
-    end = min(count, start + params.limit) if params.limit is not None else count
+    start = params.start if params.start is not None else max(0, count - (params.last or count))
+    end = min(count, start + (params.limit or count))
     entries = [_entry(call, reading, index, params.text_limit) for index in range(start, end)]
     tail = reading.tail.texts
     size = sum(len(entry.text) for entry in entries) + sum(map(len, tail))
@@ -198,7 +196,7 @@ def _entry(call: Call, reading: LayoutReading, index: int, limit: int | None) ->
         username=item.block.author.name,
         text=text[:limit],
         truncated=True if limit is not None and len(text) > limit else None,
-        cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],
+        cache_points=[name for name, at in points._asdict().items() if at == index],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
-from antiphon_kernel.contexts.lineage import Fork, InitialChange, read_now, split_calls
+from antiphon_kernel.contexts.lineage.forking import Fork, InitialChange, read_now, split_calls
 from antiphon_kernel.contexts.ordering import order_after
 from antiphon_kernel.conversation import (
     MESSAGE,
@@ -46,7 +47,6 @@ from antiphon_kernel.messages import (
     MessageRole,
     TextBlock,
     ToolMessage,
-    comparison_form,
     dump_message,
     message_digest,
     normalize_message,
@@ -194,7 +194,7 @@ async def _append_below(
     _check_calls(branch.path, depth, messages)
     node, reused = branch.nodes[depth], 0
     for message in messages:
-        child = node.children.get(_digest(message))
+        child = node.children.get(message_digest(message))
         if child is None:
             break
         node, reused = child, reused + 1
@@ -227,10 +227,6 @@ def _check_size(call: Call, messages: Sequence[Message]) -> None:
     count = sum(len(message.content) for message in messages)
     what, advice = f"The new messages have {count} content blocks", "send fewer at a time"
     check_limit(count, call.kernel.limits, "content_blocks_per_append", what, advice)
-
-
-def _digest(message: Message) -> bytes:
-    return message_digest(comparison_form(message) or message)
 
 
 def _check_calls(path: MessagePath, depth: int, messages: Sequence[Message]) -> None:
@@ -412,7 +408,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
                 check_arrange(header, call.actor.principal, call.role)
             await _write(call, branch, change, old.blocks)
             return _place(branch, index + 1, 0)
-        there = before.children.get(_digest(new))
+        there = before.children.get(message_digest(new))
         if there is not None:
             found = branch if branch.is_on(there) else _first_on(there)
             await found.context.wait_persisted()
@@ -596,7 +592,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
     """
     trees = call.kernel.trees
     async with trees.writing:
-        doomed: dict[ContextId, tuple[Branch, set[int]]] = {}
+        doomed = defaultdict[Branch, set[int]](set)
         missing: list[str] = []
         found: list[tuple[Context, str]] = []
         for reference in params.messages:
@@ -615,10 +611,9 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             if at is None:
                 continue  # somebody has taken it out meanwhile
             for branch in first.nodes[at + 1].branches():
-                _, indexes = doomed.setdefault(branch.context.id, (branch, set()))
                 last = len(branch.messages) if params.descendants is Descendants.CASCADE else 0
-                indexes.update(range(at, max(last, at + 1)))
-        blocks = {branch: _with_results(branch, one) for branch, one in doomed.values()}
+                doomed[branch].update(range(at, max(last, at + 1)))
+        blocks = {branch: _with_results(branch, one) for branch, one in doomed.items()}
         for branch, excluded in blocks.items():
             for block in excluded:
                 check_arrange(
@@ -632,7 +627,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             await one.saved()
         deleted = [
             branch.messages[index].id
-            for branch, indexes in doomed.values()
+            for branch, indexes in doomed.items()
             for index in sorted(indexes)
         ]
         names = [call.kernel.block_name(one) for one in deleted]

@@ -32,7 +32,6 @@ from antiphon_kernel.conversation import (
 )
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import (
     DocumentBlock,
     ImageBlock,
@@ -113,8 +112,7 @@ async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMes
         contents: list[InitialContent] = []
         for one in planned:
             own = rows[len(contents) : len(contents) + len(one.chains)]
-            time, client_id = kernel.clock.now_ms(), kernel.ids.client_id
-            contents += await one.start(own, call.actor, time, client_id, kernel.limits)
+            contents += await one.start(call, own)
         call.check()
         return contents
 
@@ -237,22 +235,17 @@ _AT_ONCE: Final = 25
 
 @dataclass(slots=True)
 class MessageChain:
-    """Messages that follow each other, below a message of an earlier chain."""
+    """Messages that follow each other, below a message of an earlier chain: a context of theirs."""
 
     parent: tuple[int, int] | None = None
     """Number of that chain, and how many messages of its context they follow; None of the first."""
     messages: list[NewMessage] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _NewBranch:
-    """Context of one chain, and what it holds from its beginning on."""
-
-    row: ContextRow
     content: InitialContent = field(default_factory=InitialContent)
-    messages: list[NewMessage] = field(default_factory=list)
+    """Of its context from the beginning on, with messages of earlier chains."""
+    written: list[NewMessage] = field(default_factory=list)
+    """Messages in it."""
     blocks: list[list[str]] = field(default_factory=list)
-    """Those of each message."""
+    """Those of each of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,44 +258,30 @@ class NewConversation:
     files: Mapping[str, NewFile]
     """Every image and document that messages name, by hash."""
 
-    async def start(
-        self,
-        rows: Sequence[ContextRow],
-        actor: Actor,
-        time: int,
-        client_id: Callable[[], int],
-        limits: Limits,
-    ) -> list[InitialContent]:
-        """Return the initial content of the context of each chain.
-
-        Args:
-            rows: one for each chain.
-            client_id: gives the CRDT client id under which a context is written.
-        """
-        branches: list[_NewBranch] = []
+    async def start(self, call: Call, rows: Sequence[ContextRow]) -> list[InitialContent]:
+        """Return the initial content of the context of each chain, which has a row each."""
+        actor, time, limits = call.actor, call.kernel.clock.now_ms(), call.kernel.limits
         for row, chain in zip(rows, self.chains, strict=True):
-            branch = _NewBranch(row)
+            client = call.kernel.ids.client_id()
             if chain.parent is None:
-                changes = self._changes(branch, chain, ConversationEnd(), actor, time)
-                content = await start_with(row, changes, actor, time, client_id())
+                changes = self._changes(chain, ConversationEnd(), actor, time)
+                chain.content = await start_with(row, changes, actor, time, client)
             else:
                 number, depth = chain.parent
-                source, client = branches[number], client_id()
-                end = _move(branch, source, depth)
+                source = self.chains[number]
+                end = _move(chain, row, source, depth)
                 copied = tuple(block for each in source.blocks[:depth] for block in each)
-                changes = self._changes(branch, chain, end, actor, time)
+                changes = self._changes(chain, end, actor, time)
                 snapshot = source.content.commits[-1].snapshot
                 assert snapshot is not None, "a new branch comes with its whole state"
                 document = load(snapshot.state, client, ())
                 try:
                     at = source.content.commits[-1].seq
-                    fork = Fork(source.row, at, document, copied, changes)
-                    content = await start_fork(row, fork, actor, time, client, limits)
+                    fork = Fork(rows[number], at, document, copied, changes)
+                    chain.content = await start_fork(row, fork, actor, time, client, limits)
                 finally:
                     document.close()
-            branch.content = content
-            branches.append(branch)
-        contents = [branch.content for branch in branches]
+        contents = [chain.content for chain in self.chains]
         if self.data:
             blobs = tuple(Blob(digest, data) for digest, data in self.data.items())
             first, *rest = contents[0].commits
@@ -310,19 +289,14 @@ class NewConversation:
         return contents
 
     def _changes(
-        self,
-        branch: _NewBranch,
-        chain: MessageChain,
-        end: ConversationEnd,
-        actor: Actor,
-        time: int,
+        self, chain: MessageChain, end: ConversationEnd, actor: Actor, time: int
     ) -> list[InitialChange]:
         def change(messages: Sequence[NewMessage]) -> InitialChange:
             def apply(document: Document, next_id: Callable[[], str]) -> None:
                 author, created = actor.principal.id, iso_time(time)
                 writer = MessageWriter(document, next_id, author, created, self.files)
-                branch.blocks += writer.append(messages, end)
-                branch.messages += messages
+                chain.blocks += writer.append(messages, end)
+                chain.written += messages
 
             return InitialChange(_IMPORT, apply)
 
@@ -330,11 +304,13 @@ class NewConversation:
         return [change(said[at : at + _AT_ONCE]) for at in range(0, len(said), _AT_ONCE)]
 
 
-def _move(branch: _NewBranch, source: _NewBranch, depth: int) -> ConversationEnd:
-    """Begin a branch with the first messages of another; return where they end."""
-    here, end = ContextId(branch.row.id), ConversationEnd()
-    branch.messages += source.messages[:depth]
-    for message, blocks in zip(source.messages[:depth], source.blocks, strict=False):
-        branch.blocks.append([moved_block(block, here) for block in blocks])
-        end.pass_on(message.message, branch.blocks[-1])
+def _move(
+    chain: MessageChain, row: ContextRow, source: MessageChain, depth: int
+) -> ConversationEnd:
+    """Begin the context of a chain with the first messages of another; return where they end."""
+    end = ConversationEnd()
+    chain.written += source.written[:depth]
+    for message, blocks in zip(source.written[:depth], source.blocks, strict=False):
+        chain.blocks.append([moved_block(block, ContextId(row.id)) for block in blocks])
+        end.pass_on(message.message, chain.blocks[-1])
     return end

@@ -11,7 +11,7 @@ from antiphon_kernel.files.search import FileHit, disk_text, ripgrep, search_fil
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import Candidate, SearchFilter
+from antiphon_kernel.storage import IndexedText, SearchFilter
 from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
 from antiphon_kernel.tools._common import check_text
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind
@@ -145,7 +145,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     async for batch in kernel.search.texts(wanted, after, changes):
         room = params.max_blocks - len(results)
         is_denied, by = kernel.files.is_denied, call.actor.principal
-        shown = [one for one in batch if one[0].path is None or not is_denied(by, one[0].path)]
+        shown = [one for one in batch if one.path is None or not is_denied(by, one.path)]
         hits = await asyncio.to_thread(_search_batch, shown, query, params, room + 1, left)
         results += [
             BlockMatches(
@@ -230,24 +230,24 @@ def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:
 
 
 def _search_batch(
-    batch: Sequence[tuple[Candidate, str]],
+    batch: Sequence[IndexedText],
     query: Query,
     params: KernelSearchParams,
     blocks: int,
     size: int,
-) -> list[tuple[Candidate, Found]]:
+) -> list[tuple[IndexedText, Found]]:
     """The first `blocks` that match; fewer if their lines have more than `size` code points."""
-    hits: list[tuple[Candidate, Found]] = []
-    for candidate, text in batch:
+    hits: list[tuple[IndexedText, Found]] = []
+    for one in batch:
         found = search_text(
-            text,
+            one.text,
             query,
             max_matches=params.max_matches_per_block,
             context_lines=params.context_lines,
             max_size=max(size, 0),
         )
         if found.matches:
-            hits.append((candidate, found))
+            hits.append((one, found))
             size -= found.size
         if len(hits) == blocks or size <= 0:
             break

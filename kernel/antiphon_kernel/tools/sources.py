@@ -19,7 +19,7 @@ from antiphon_kernel.layout import (
     parse_path,
 )
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
@@ -189,10 +189,9 @@ async def read(call: Call, params: SourceReadParams) -> SourceReadResult:
     found = [one for one in sources if one.sid in path]
     if not found:
         there = f"it has {_path_of(one.sid for one in sources)}" if sources else "it is empty"
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
+        raise block_not_found(
             f"The sources pool of {context.label} has none of {quote(params.path)}: {there}.",
-            reference=truncate(params.path),
+            params.path,
         )
     size = sum(len(one.text or "") for one in found)
     what = f"The sources have {size} code points"

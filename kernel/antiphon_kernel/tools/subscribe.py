@@ -10,7 +10,7 @@ from antiphon_kernel.document.content import part_of
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, block_since, whole_block
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import ErrorCode, block_not_found, invalid_params
 from antiphon_kernel.types.roles import Permission
 
 Version = Annotated[int, Field(ge=0)]
@@ -96,10 +96,9 @@ async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
         contexts = list(dict.fromkeys(context for context, _ in named))
         blocks = frozenset(block for _, block in named)
         if params.context is not None and contexts != [await call.context(params.context)]:
-            raise AntiphonError(
-                ErrorCode.BLOCK_NOT_FOUND,
+            raise block_not_found(
                 f"Not all of these blocks are in context {params.context}: leave out `context`.",
-                reference=params.context,
+                params.context,
             )
     else:
         contexts, blocks = [await call.context(params.context)], None
@@ -140,10 +139,9 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
         context = await call.context(first.split(".", 1)[0])
     for block in known:
         if block not in context.document:
-            raise AntiphonError(
-                ErrorCode.BLOCK_NOT_FOUND,
+            raise block_not_found(
                 f"There is no block {block} in context {context.label}: sync one context a time.",
-                reference=block,
+                block,
             )
     context.appends.flush_all()
     patches: list[BlockEvent] = []

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antiphon_kernel.conversation import (
-    UsageSum,
-)
+from antiphon_kernel.conversation import UsageSum
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.layout import (
-    ItemType,
-)
+from antiphon_kernel.layout import ItemType
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.tools.layout import READING, ReadingParams, read_for_model

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
 
-from antiphon_kernel.contexts.lineage import copied_names
 from antiphon_kernel.contexts.opening import InitialContent
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
@@ -16,15 +15,13 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import Rule, decode_schema, each_part, is_text, path_of
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.layout import moved_metadata, rename_derived
+from antiphon_kernel.layout import copied_ids, moved_metadata, rename_derived
 from antiphon_kernel.storage import (
     Blob,
     BlockRow,
     Commit,
     ContextRow,
-    InheritedRun,
     InheritedText,
-    SessionRow,
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.transfer.exporting import (
@@ -39,13 +36,22 @@ from antiphon_kernel.transfer.exporting import (
     refusal,
 )
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
-from antiphon_kernel.types.clock import moment_of
+from antiphon_kernel.types.clock import moment_of, moment_or_start
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, PrincipalId
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
-from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
+from antiphon_kernel.types.records import (
+    COLOUR_SLOTS,
+    Actor,
+    BlockHeader,
+    Member,
+    Principal,
+    Run,
+    Stamp,
+)
+from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.validation import check_limit, check_value, without_question
 from antiphon_kernel.yjs.id_set import decode_state_vector
 
@@ -141,7 +147,8 @@ class _ImportReader:
         match line:
             case PrincipalLine():
                 kind = _check_author(self._kernel, self._actor.principal, line)
-                known = await self._kernel.members.author(line.username, kind)
+                members = self._kernel.members
+                known = await members.principal(line.username, kind, AccessRole.AUTHOR)
                 self._principals[line.id] = known
                 self._introduce(known)
             case BlobLine():
@@ -271,8 +278,8 @@ class _ImportReader:
                 runs = self._runs(block, section, len(self._document.text(moved, section)))
                 yield InheritedText(self.blocks, section, tuple(runs))
 
-    def _runs(self, block: BlockLine, section: str | None, length: int) -> list[InheritedRun]:
-        end, runs = 0, list[InheritedRun]()
+    def _runs(self, block: BlockLine, section: str | None, length: int) -> list[Run]:
+        end, runs = 0, list[Run]()
         for run in block.authors:
             if run.section != section:
                 continue
@@ -283,7 +290,7 @@ class _ImportReader:
             except ValueError as error:
                 raise _refusal(block.id, str(error)) from error
             end, principal = run.end, self._principal(run.principal)
-            runs.append(InheritedRun(run.start, end, principal, run.version, time))
+            runs.append(Run(end - run.start, Stamp(principal, run.version, time)))
         if end != length:
             raise _refusal(block.id, f"its authors end at {end}, its text at {length}")
         return runs
@@ -299,7 +306,7 @@ class _ImportReader:
 
     def _renamed(self, block: BlockLine, header: BlockHeader) -> tuple[BlockLine, BlockHeader]:
         """Return a block with what it names, if it is a summary, by the paths it has here."""
-        self._names |= copied_names(header._replace(id=block.id), header.id)
+        self._names |= copied_ids(block.id, header.id, moment_or_start(header.created))
         header = header._replace(metadata=moved_metadata(header.metadata, self._names))
         if header.metadata.get("type") == SUMMARY_TYPE:
             pieces, at = list[str](), 0
@@ -327,21 +334,10 @@ class _ImportReader:
         inherited: tuple[InheritedText, ...],
         blobs: tuple[Blob, ...] = (),
     ) -> None:
-        assert transaction.update is not None, "what is added is new"
-        self._commits.append(
-            Commit(
-                context=self._row,
-                seq=len(self._commits) + 2,
-                time=self._time,
-                principal=self._actor.principal,
-                session=SessionRow.of(self._actor),
-                operation="import",
-                blocks=blocks,
-                update=transaction.update,
-                inherited=inherited,
-                blobs=blobs,
-            )
-        )
+        update, seq = transaction.update, len(self._commits) + 2
+        assert update is not None, "what is added is new"
+        about = self._row, seq, self._time, self._actor, "import", blocks, update
+        self._commits.append(Commit(*about, inherited=inherited, blobs=blobs))
 
 
 def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> PrincipalKind:
@@ -366,8 +362,7 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
     is_kernels = kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
     if is_kernels or (known is not None and known.id != importer.id):
         if importer.id != kernel.owner.id:
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"The export credits text to {name} of this kernel, and only"
                 f" {kernel.owner.username}, whose kernel it is, may import that: ask them. Nothing"
                 " was imported.",

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import split_calls
+from antiphon_kernel.contexts.lineage.forking import split_calls
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render

@@ -16,15 +16,24 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import ROUND
 from antiphon_kernel.shell import run_shell, wants_terminal
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.tools.edit import append, append_streamed
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.validation import check_value, reject_long_text
 
 _log = logging.getLogger(__name__)
+
+SHELL = "shell"
+"""The tool's name in blocks and for models."""
+
+NO_TERMINAL = "[The command asked for a terminal; commands here run without one.]"
+"""Stands below the output of a command that has failed for want of one."""
+
+OUTPUT_LIMIT = 200_000
+"""Code points of one result that are kept, half of them of its beginning."""
 
 
 class BlockWriter:
@@ -126,6 +135,44 @@ class BlockWriter:
             if block not in self.kernel.tool_permissions.undecided:
                 await self.finish(block, status, **fields)
 
+    async def open_command(self, command: str, call_id: str) -> CallBlocks:
+        """Create the blocks of a person's command that is about to run; both, even if cancelled."""
+
+        async def create() -> CallBlocks:
+            fields = {"input": {"command": command}, **_call_fields(SHELL, call_id)}
+            call = await self.create(BlockKind.TOOL_CALL, None, command, **fields)
+            return await self.open_result(call)
+
+        return await run_uninterrupted(create())
+
+    async def begin_call(
+        self, parent: str, call_id: str, name: str, content: str, made_in: int
+    ) -> str:
+        """Create the block of a model's call, which is pending until it runs.
+
+        Args:
+            name: of the tool.
+            content: the arguments, as far as they are known.
+            made_in: the round of the turn that the model makes it in.
+        """
+        fields = {**_call_fields(name, call_id), ROUND: made_in}
+        return await self.create(BlockKind.TOOL_CALL, parent, content, status="pending", **fields)
+
+    async def open_result(self, call: str) -> CallBlocks:
+        """Create the block of a call's result; both run from now on, even if this is cancelled."""
+        return await run_uninterrupted(self._open_result(call))
+
+    async def _open_result(self, call: str) -> CallBlocks:
+        await self.begin(call)
+        header = self.context.document.header(call)
+        names = ("tool_kind", "tool_name", "tool_call_id")
+        fields = {name: getattr(header, name) for name in names}
+        # Behind its own call, also where the model has made several at once.
+        result = await self.create(BlockKind.TOOL_RESULT, call, after=call, **fields)
+        # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
+        await self.begin(result)
+        return CallBlocks(self, call, result, self.kernel.clock.monotonic())
+
     async def _create(self, params: dict[str, Any]) -> str:
         created = await self.kernel.call(self.actor, "block.create", params)
         block = str(created["block_id"])
@@ -143,17 +190,10 @@ class BlockWriter:
         self._open.remove(block)
 
 
-_log = logging.getLogger(__name__)
-
-SHELL = "shell"
-"""The tool's name in blocks and for models."""
-
-NO_TERMINAL = "[The command asked for a terminal; commands here run without one.]"
-"""Stands below the output of a command that has failed for want of one."""
-
-
-OUTPUT_LIMIT = 200_000
-"""Code points of one result that are kept, half of them of its beginning."""
+def _call_fields(name: str, call_id: str) -> dict[str, Any]:
+    kind = ToolKind.MCP if "__" in name else ToolKind.BUILTIN
+    kind = ToolKind.SHELL if name == SHELL else kind
+    return {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
 
 
 class KeptOutput:
@@ -301,51 +341,3 @@ class CallBlocks:
         if self.kept.is_holding_back:
             await self._write(self.kept.take_rest())
             self.writer.describe(self.result, truncated=self.kept.left_out > 0)
-
-
-async def open_call(writer: BlockWriter, command: str, call_id: str) -> CallBlocks:
-    """Create the blocks of a person's command that is about to run; both, even if cancelled."""
-
-    async def create() -> CallBlocks:
-        fields = {"input": {"command": command}, **_call_fields(SHELL, call_id)}
-        call = await writer.create(BlockKind.TOOL_CALL, None, command, **fields)
-        return await open_result(writer, call)
-
-    return await run_uninterrupted(create())
-
-
-async def begin_call(
-    writer: BlockWriter, parent: str, call_id: str, name: str, content: str, made_in: int
-) -> str:
-    """Create the block of a model's call, which is pending until it runs.
-
-    Args:
-        name: of the tool.
-        content: the arguments, as far as they are known.
-        made_in: the round of the turn that the model makes it in.
-    """
-    fields = {**_call_fields(name, call_id), ROUND: made_in}
-    return await writer.create(BlockKind.TOOL_CALL, parent, content, status="pending", **fields)
-
-
-async def open_result(writer: BlockWriter, call: str) -> CallBlocks:
-    """Create the block of a call's result; both run from now on, even if this is cancelled."""
-
-    async def create() -> CallBlocks:
-        await writer.begin(call)
-        header = writer.context.document.header(call)
-        names = ("tool_kind", "tool_name", "tool_call_id")
-        fields = {name: getattr(header, name) for name in names}
-        # Behind its own call, also where the model has made several at once.
-        result = await writer.create(BlockKind.TOOL_RESULT, call, after=call, **fields)
-        # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
-        await writer.begin(result)
-        return CallBlocks(writer, call, result, writer.kernel.clock.monotonic())
-
-    return await run_uninterrupted(create())
-
-
-def _call_fields(name: str, call_id: str) -> dict[str, Any]:
-    kind = ToolKind.MCP if "__" in name else ToolKind.BUILTIN
-    kind = ToolKind.SHELL if name == SHELL else kind
-    return {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}

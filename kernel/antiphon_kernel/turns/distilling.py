@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, WriterPresence
-from antiphon_kernel.contexts.lineage import Changes, TakenBlocks, write_drift
+from antiphon_kernel.contexts.lineage.drifting import Changes, TakenBlocks, write_drift
 from antiphon_kernel.conversation import current_layout
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible
@@ -27,19 +27,12 @@ from antiphon_kernel.providers import (
     RoundRequest,
     TextDelta,
     TokenUsage,
-    Usage,
 )
 from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.storage import DriftRow
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools._common import block_in
-from antiphon_kernel.tools.drift import (
-    ERRORS,
-    DeliveredResult,
-    check_open,
-    lineage_of,
-    wakes,
-)
+from antiphon_kernel.tools.drift import ERRORS, DeliveredResult, check_open, lineage_of, wakes
 from antiphon_kernel.tools.drift_merge import MOST_BLOCKS
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
@@ -223,9 +216,8 @@ class Distillation:
                 match event:
                     case TextDelta(text):
                         await writer.append(self.block, replace_half_characters(text))
-                    case Usage():
-                        price = model.config.price if model.config is not None else None
-                        used = TokenUsage.of(event, price)
+                    case TokenUsage():
+                        used = event.priced(model.price)
                         writer.describe(self.block, metadata={USAGE: used.as_json()})
                         await self.kernel.usage.add(context.id, principal, asker, used)
                     case ProviderError(message):

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from antiphon_kernel.config import (
     ANSWER_SECONDS,
@@ -61,11 +61,6 @@ OPENING: Final = (
     " aria begins. You need not wait for the end."
 )
 """Message of the kernel that the demo's model answers; its reader is the person who has come."""
-
-
-@runtime_checkable
-class _Closing(Protocol):
-    async def close(self) -> None: ...
 
 
 class Models:
@@ -197,15 +192,13 @@ class Models:
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""
-        opened = {
-            name: provider
+        closing = {
+            name: provider.close()
             for name, provider in self._providers.items()
-            if isinstance(provider, _Closing)
+            if hasattr(provider, "close")
         }
-        ended = await asyncio.gather(
-            *(provider.close() for provider in opened.values()), return_exceptions=True
-        )
-        for name, error in zip(opened, ended, strict=True):
+        ended = await asyncio.gather(*closing.values(), return_exceptions=True)
+        for name, error in zip(closing, ended, strict=True):
             if error is not None:
                 _log.error("the model %s could not be closed", name, exc_info=error)
 

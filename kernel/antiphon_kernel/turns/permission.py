@@ -14,20 +14,15 @@ from antiphon_kernel.contexts import Applied, Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import PermissionPolicy, ToolPermit
 from antiphon_kernel.storage import ToolPermission
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, INTERRUPTED
 from antiphon_kernel.types.enums import ANSWERING_KINDS, CallPermission, Status
-from antiphon_kernel.types.errors import (
-    AntiphonError,
-    ErrorCode,
-    invalid_params,
-    kernel_is_closing,
-)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, kernel_is_closing
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.types.signal import News
-from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _DEFINED: Final = "@"
 """Between a tool and the hash of its definition, where a decision about it is stored."""
@@ -282,14 +277,7 @@ class PermissionDesk:
             AntiphonError: permission_denied if `by` may not write; storage_failed.
         """
         operation = f"permission: {fields['permission']}"
-        written = context.write(
-            by,
-            operation,
-            lambda: context.document.set_fields(call, **fields),
-            blocks=[call],
-            undo=None,
-        )
-        return written.on_disk
+        return context.set_fields(by, operation, call, fields).on_disk
 
     # People
 

@@ -27,7 +27,7 @@ from antiphon_kernel.messages import (
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.providers.model_config import ModelConfig
+from antiphon_kernel.providers.model_config import ModelConfig, ModelPrice
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
@@ -52,6 +52,16 @@ class AnsweringModel:
     files_read: dict[ContextId, dict[str, int | None]] = field(default_factory=dict)
     """For each context, the files that the model has read there, by path, with the versions as far
     as they are known."""
+
+    @property
+    def window(self) -> ModelWindow | None:
+        """Return its limits; None if they are not known."""
+        return self.config.window if self.config is not None else None
+
+    @property
+    def price(self) -> ModelPrice | None:
+        """Return its price; None if it is not known."""
+        return self.config.price if self.config is not None else None
 
 
 _ANSWER_SHARE: Final = 4
@@ -127,15 +137,9 @@ class PromptReader:
     """Completes an announcement."""
 
     @property
-    def window(self) -> ModelWindow | None:
-        """Return the limits of the model; None if they are not known."""
-        config = self.model.config
-        return config.window if config is not None else None
-
-    @property
     def budget(self) -> int | None:
         """Return the tokens that a request may have; None if that is not known."""
-        window = self.window
+        window = self.model.window
         if window is None:
             return self.most_tokens
         most = window.input if window.total is None else min(window.input, window.total)
@@ -160,7 +164,7 @@ class PromptReader:
         files, most = await self._files(conversation), self._wanted or _DEFAULT_ANSWER
         prompt = ModelPrompt(conversation, self.system, self.tools, files, most)
         read = ReadPrompt(prompt, reading, version, self.model.calibration)
-        if self.window is None:
+        if self.model.window is None:
             return read
         return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
@@ -187,7 +191,7 @@ class PromptReader:
         if budget is None or read.estimate <= budget:
             return read
         for _ in range(_COMPACTIONS):
-            await self.compact(read, budget)
+            await self.compact(read)
             read = await self.read()
             if read.estimate <= budget:
                 return read
@@ -199,9 +203,7 @@ class PromptReader:
         Raises:
             AntiphonError: context_too_long.
         """
-        read = await self.read()
-        aim = int(read.estimate * _SMALLER)
-        await self.compact(read, min(aim, self.budget or aim))
+        await self.compact(await self.read(), _SMALLER)
         return await self.read_within()
 
     async def read_smaller(self, refused: ReadPrompt) -> ReadPrompt:
@@ -210,22 +212,21 @@ class PromptReader:
         Raises:
             AntiphonError: context_too_long, if there is none.
         """
-        aim = int(refused.estimate * _SMALLER)
-        await self.compact(refused, min(aim, self.budget or aim))
+        await self.compact(refused, _SMALLER)
         read = await self.read()
         if read.estimate >= refused.estimate or read.blocks >= refused.blocks:
             raise self._too_long(read)
         return read
 
-    async def compact(self, read: ReadPrompt, budget: int) -> None:
-        """Write a summary, so that a prompt comes under a budget in tokens of the model.
+    async def compact(self, read: ReadPrompt, share: float = 1.0) -> None:
+        """Write a summary, so that a prompt comes under the budget and a share of its size.
 
         Raises:
             AntiphonError: context_too_long, if it cannot be made shorter.
         """
-        reading = read.reading
+        reading, aim = read.reading, int(read.estimate * share)
         weights = sum(weigh(item, reading.reader) for item in reading.items)
-        allowed = int(budget / self.model.calibration.factor)
+        allowed = int(min(aim, self.budget or aim) / self.model.calibration.factor)
         try:
             for _ in range(_ATTEMPTS):
                 written = await write_summary(
@@ -262,9 +263,10 @@ class PromptReader:
 
     def answer_tokens(self, estimate: int) -> int:
         """Return the tokens that an answer to a request may have, given those of the request."""
-        if self.window is None:
+        window = self.model.window
+        if window is None:
             return self._wanted or _DEFAULT_ANSWER
-        return clamp_max_tokens(self._wanted or self.window.output, self.window, estimate)
+        return clamp_max_tokens(self._wanted or window.output, window, estimate)
 
     @property
     def _wanted(self) -> int | None:

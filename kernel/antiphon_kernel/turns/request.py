@@ -36,9 +36,6 @@ class RequestWindow(Params):
     separate: bool = False
     """Whether an answer does not count against the window of the input."""
 
-    def values(self) -> ModelWindow:
-        return ModelWindow(**self.model_dump(exclude_none=True))
-
 
 class ContextRequestParams(ReadingParams):
     """A request that is not sent."""
@@ -78,7 +75,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     """
     context, author, reading = await read_for_model(call, params)
     name, payload = author.name if author is not None else None, None
-    window = params.window.values()
+    window = ModelWindow(**params.window.model_dump(exclude_none=True))
     asked = await _reader(call, context, author)
     if asked is None:
         version, conversation = context.seq, reading.request()
@@ -86,12 +83,10 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     else:
         read = await asked.read()
         version, conversation, estimated = read.version, read.prompt.conversation, read.estimate
-        name, payload = (
-            call.kernel.members.find(asked.principal).username,
-            await _payload(asked, read),
-        )
-        if asked.window is not None and not params.window.model_fields_set:
-            window = asked.window
+        name = call.kernel.members.find(asked.principal).username
+        payload = await _payload(asked, read)
+        if asked.model.window is not None and not params.window.model_fields_set:
+            window = asked.model.window
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
     size = sum([part.code_points for part in reading.parts])

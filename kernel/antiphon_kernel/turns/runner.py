@@ -20,11 +20,12 @@ from antiphon_kernel.kernel import DeliveredDrift, Kernel
 from antiphon_kernel.mcp_servers import START_SECONDS, McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import ToolPermission
+from antiphon_kernel.tasks import BackgroundTasks, run_uninterrupted
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.agents import Agents
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
-from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, open_call
+from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks
 from antiphon_kernel.turns.drift_waking import may_wake, person_wrote
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
@@ -48,7 +49,6 @@ from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
-from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 
@@ -142,12 +142,12 @@ class TurnRunner:
         kernel.drifted.listen(self._drifted)
         kernel.opened.listen(self._opened)
         kernel.closed.listen(self._left)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._begin(self._register(), "models' principals")
+        self._tasks, self._turns = BackgroundTasks(_log), BackgroundTasks(_log)
+        self._tasks.start(self._register(), "models' principals")
         if kernel.cluster is None:
-            self._begin(self._resume(), "turns that go on")
+            self._tasks.start(self._resume(), "turns that go on")
         if models.autostart:
-            self._begin(self._autostart(), "auto-play")
+            self._tasks.start(self._autostart(), "auto-play")
 
     @property
     def busy(self) -> bool:
@@ -183,9 +183,7 @@ class TurnRunner:
         """
         self.permissions.close()
         self._closed = True
-        for task in (tasks := set(self._tasks)):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
         for work in tuple(self._works):
             work.stop(None)
         await self.agents.close()
@@ -205,10 +203,10 @@ class TurnRunner:
         """Play a turn, or let it go on; whatever it fails with, everybody sees it."""
         model, prompt = work.model or "", work.prompt or ""
         try:
+            settings = self._settings
+            common = (writer, presence, prompt, asker, self.permissions)
             if self.is_agent(model):
-                work.turn = agent_turn = AgentTurn(
-                    writer, presence, prompt, asker, self.permissions, self._settings
-                )
+                work.turn = agent_turn = AgentTurn(*common, settings)
                 await self.agents.play(model, agent_turn)
                 return
             answering = await self.model(model)
@@ -217,13 +215,10 @@ class TurnRunner:
             servers = await self._servers(answering.config, seconds)
             principal, context = writer.actor.principal, writer.context
             reader = partial(self.reader, context, answering, principal.id, prompt, servers.tools)
-            desk, settings = self.permissions, self._settings
-            asked = writer.context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
+            asked = context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
             if type(asked) is int and 1 <= asked < settings.max_rounds:
                 settings = replace(settings, max_rounds=asked)
-            work.turn = turn = Turn(
-                answering, writer, presence, prompt, asker, desk, settings, reader, servers
-            )
+            work.turn = turn = Turn(*common, settings, answering, reader, servers)
             first, calls = resumed_calls(writer, undecided)
             try:
                 await turn.play(calls, first)
@@ -472,7 +467,7 @@ class TurnRunner:
         async def run() -> None:
             writer = BlockWriter(self._kernel, context, asker.session)
             try:
-                blocks = await open_call(writer, command, uuid.uuid4().hex)
+                blocks = await writer.open_command(command, uuid.uuid4().hex)
                 if not opened.done():
                     opened.set_result(blocks)
                 await blocks.run_command(command, self._kernel.files.save_open)
@@ -511,10 +506,10 @@ class TurnRunner:
         name: str,
     ) -> None:
         stop_using = context.users.add()
-        work.task = asyncio.create_task(doing, name=name)
+        work.task = self._turns.start(doing, name)
         self._works.append(work)
 
-        def ended(task: asyncio.Task[None]) -> None:
+        def ended(_: object) -> None:
             self._works.remove(work)
             self._ended.append(work)
             work.turn = None
@@ -522,26 +517,17 @@ class TurnRunner:
             asker.close()
             for key in [key for key, latest in self._latest.items() if latest is work]:
                 del self._latest[key]
-            _report(task)
 
         work.task.add_done_callback(ended)
 
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start what is no turn."""
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_report)
-        return task
-
     def _opened(self, context: Context) -> None:
         if self._kernel.cluster is not None and not self._closed:
-            self._begin(self._resume(context.id), f"turns that go on in {context.label}")
+            self._tasks.start(self._resume(context.id), f"turns that go on in {context.label}")
         if context.is_partial or self._closed:
             return
         if (model := self.default_model(context)) is not None and model in self.models:
             name = f"reading {context.label} for {model}"
-            task = self._begin(self._read_ahead(context, model), name)
+            task = self._tasks.start(self._read_ahead(context, model), name)
             stop_using = context.users.add()
             task.add_done_callback(lambda _: stop_using())
 
@@ -578,7 +564,7 @@ class TurnRunner:
 
     def _drifted(self, drift: DeliveredDrift) -> None:
         if drift.wakes and drift.actor.principal.kind in ANSWERING_KINDS:
-            self._begin(self._wake_for_model(drift), "waking for a drift")
+            self._tasks.start(self._wake_for_model(drift), "waking for a drift")
         elif drift.wakes:
             self._submitted(drift)
 
@@ -730,8 +716,3 @@ async def _wait_for_human(context: Context) -> None:
         await came.wait()
     finally:
         unwatch()
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("%s failed: %s", task.get_name(), error, exc_info=error)

@@ -160,12 +160,8 @@ class ServedCall:
         Raises:
             McpServerFailed: if the server or the tool has failed.
         """
-        loop, questions, writer = (
-            asyncio.get_running_loop(),
-            self.servers.questions,
-            self.blocks.writer,
-        )
-        asking = asyncio.Lock()
+        loop, asking = asyncio.get_running_loop(), asyncio.Lock()
+        questions, writer = self.servers.questions, self.blocks.writer
 
         def wait_on() -> None:
             with suppress(RuntimeError):  # the call has ended meanwhile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ from antiphon_kernel.types.block_metadata import CAN_RETRY
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Role
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 
@@ -269,10 +269,9 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     runner, named = runner_of(call.kernel), params.model
     if named is not None and runner.is_agent(named):
         if not call.role.may(Permission.OWN):
-            raise AntiphonError(
-                ErrorCode.PERMISSION_DENIED,
+            raise permission_denied(
                 f"You are {call.role.described()}, and {named} is an agent, which works on the"
-                " owner's machine: ask an owner to choose it.",
+                " owner's machine: ask an owner to choose it."
             )
     elif named is not None:
         runner.models.check_known(named)
@@ -415,13 +414,6 @@ async def wait_turns(call: Call, params: WaitTurnsParams) -> WaitTurnsResult:
         models=[job.username for job in ended],
         interrupted=[job.username for job in ended if job.stopping],
     )
-
-
-_DECISIONS: Final = {
-    "once": CallPermission.ONCE,
-    "always": CallPermission.ALWAYS,
-    "no": CallPermission.DENIED,
-}
 
 
 class ListPermissionsParams(Params):
@@ -577,7 +569,8 @@ async def decide(call: Call, params: DecideParams) -> DecideResult:
         )
     context, block = await call.block(params.block_id)
     runner = runner_of(call.kernel)
-    decision = _DECISIONS[params.decision]
+    is_no = params.decision == "no"
+    decision = CallPermission.DENIED if is_no else CallPermission(params.decision)
     reason = (params.reason or "").strip()
     await runner.permissions.settle(context, block, call.actor, decision, reason)
     return DecideResult(

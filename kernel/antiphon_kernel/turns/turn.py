@@ -17,20 +17,8 @@ from antiphon_kernel.document.header import json_object
 from antiphon_kernel.layout import ROUND, Announcement, budget_text, signature_metadata
 from antiphon_kernel.mcp_servers import McpServerFailed
 from antiphon_kernel.messages import Thinking
-from antiphon_kernel.providers.events import (
-    End,
-    ErrorKind,
-    ProviderError,
-    StopReason,
-    TextDelta,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEvent,
-    ToolCallStart,
-    TurnEvent,
-    Usage,
-)
+from antiphon_kernel.providers import events
+from antiphon_kernel.providers.events import ErrorKind, ProviderError, StopReason, ToolCallEvent
 from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.storage import ToolPermission
@@ -42,8 +30,6 @@ from antiphon_kernel.turns.block_writer import (
     BlockWriter,
     CallBlocks,
     KeptOutput,
-    begin_call,
-    open_result,
 )
 from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text, tools_of
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest, tool_of
@@ -116,23 +102,71 @@ class RoundCall:
     """Reason why it cannot be kept, and is not run."""
 
 
+@dataclass(eq=False)
+class BaseTurn:
+    """One turn of a model or an agent, while it is played."""
+
+    writer: BlockWriter
+    presence: WriterPresence
+    prompt: str
+    """The block that is answered."""
+    asker: Asker
+    """Principal with whose rights it works."""
+    desk: PermissionDesk
+    """Decides whether its calls may run."""
+    settings: TurnSettings
+
+    async def count(self, used: TokenUsage, block: str | None) -> None:
+        """Add what was used to the sums of the kernel, and say so in a block, if there is one."""
+        writer, asker = self.writer, self.asker.session.principal.id
+        if block is not None:
+            writer.describe(block, metadata={USAGE: used.as_json()})
+        await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
+
+
 @dataclass(eq=False, slots=True)
-class RoundBlocks:
+class SpokenBlocks:
+    """Blocks of reasoning and text, each of them written as it comes until another one begins."""
+
+    turn: BaseTurn
+    last: str | None = None
+    """The last block that was begun."""
+    _kind: BlockKind | None = None
+    _block: str = ""
+    _message: str | None = None
+
+    async def write(self, kind: BlockKind, text: str, message: str | None = None) -> None:
+        """Write more; in a block of its own, if it is of another kind or another message."""
+        turn = self.turn
+        if kind is not self._kind or message != self._message:
+            await self.end_block()
+            # Created empty, so that all its text is one thing to undo.
+            self._block = self.last = await turn.writer.create(kind, turn.prompt)
+            self._kind, self._message = kind, message
+            turn.presence.write_in(self._block)
+        await turn.writer.append(self._block, text)
+
+    async def end_block(self, reason: str | None = None) -> None:
+        """End the text or reasoning that is being written."""
+        if self._kind is not None:
+            self._kind = None
+            fields = {} if reason is None else {"stop_reason": reason}
+            await self.turn.writer.finish(self._block, Status.DONE, **fields)
+
+
+@dataclass(eq=False, slots=True)
+class RoundBlocks(SpokenBlocks):
     """The blocks of one round: reasoning, text, calls with their results, notice of a retry.
 
-    Calls are answered with the rights of whoever asked.
+    Calls are answered with the rights of whoever asked. `last` is one since the request was sent.
     """
 
     turn: Turn
-    number: int
+    number: int = 0
     """Number of the round, from 0."""
     calls: list[RoundCall] = field(default_factory=list)
-    last: str | None = None
-    """The last block that was begun since the request was sent."""
     has_shown: bool = False
     """Whether some of the answer is there to be read: text or a call."""
-    _kind: BlockKind | None = None
-    _block: str = ""
     _thought: list[str] = field(default_factory=list)
     _open: dict[str, RoundCall] = field(default_factory=dict)
     _notice: str | None = None
@@ -140,27 +174,40 @@ class RoundBlocks:
     _reason: str = ""
     """Message of the error that the last attempt ended with."""
 
-    async def think(self, text: str) -> None:
-        """Write more reasoning."""
-        text = replace_half_characters(text)
-        await self._write(BlockKind.THINKING, text)
-        self._thought.append(text)
+    async def take(self, event: events.TurnEvent, answer: _Answer) -> None:
+        """Write what an event says, or note it in the answer to the request."""
+        writer = self.turn.writer
+        match event:
+            case events.ThinkingDelta(text):
+                if self._kind is not BlockKind.THINKING:
+                    self._thought.clear()
+                text = replace_half_characters(text)
+                await self.write(BlockKind.THINKING, text)
+                self._thought.append(text)
+            case events.ThinkingEnd(signature) if self._kind is BlockKind.THINKING:
+                signed = signature_metadata(Thinking("".join(self._thought), signature))
+                if signed:
+                    writer.describe(self._block, metadata=signed)
+                await self.end_block()
+            case events.TextDelta(text):
+                self.has_shown = True
+                await self.write(BlockKind.TEXT, replace_half_characters(text))
+            case events.ToolCallStart(call_id, name):
+                await self._begin_call(call_id, name)
+            case events.ToolCallDelta(call_id, text):
+                if (call := self._open.get(call_id)) is not None:
+                    await writer.append(call.block, replace_half_characters(text))
+            case ToolCallEvent():
+                await self._end_call(event)
+            case TokenUsage():
+                answer.usage = event
+            case events.End(reason):
+                answer.reason = one_line(reason)
+            case ProviderError():
+                shown = sanitize(event.message[:_ERROR_CODE_POINTS])
+                answer.error = replace(event, message=shown)
 
-    async def end_thinking(self, signature: str | None) -> None:
-        """End the reasoning, and keep what the provider signed it with."""
-        if self._kind is not BlockKind.THINKING:
-            return
-        signed = signature_metadata(Thinking("".join(self._thought), signature))
-        if signed:
-            self.turn.writer.describe(self._block, metadata=signed)
-        await self.end_block()
-
-    async def say(self, text: str) -> None:
-        """Write more of the answer."""
-        self.has_shown = True
-        await self._write(BlockKind.TEXT, replace_half_characters(text))
-
-    async def begin_call(self, call_id: str, name: str, content: str = "") -> RoundCall:
+    async def _begin_call(self, call_id: str, name: str, content: str = "") -> RoundCall:
         """Create the block of a call that the model begins to write."""
         self.has_shown = True
         await self.end_block()
@@ -171,20 +218,15 @@ class RoundBlocks:
             unique, number = f"{first}-{number}", number + 1
         taken.add(unique)
         name = one_line(name) or "tool"
-        block = await begin_call(
-            self.turn.writer, self.turn.prompt, unique, name, content, self.number
+        block = await self.turn.writer.begin_call(
+            self.turn.prompt, unique, name, content, self.number
         )
         call = self._open[call_id] = RoundCall(call_id, block)
         self.calls.append(call)
         self.last = block
         return call
 
-    async def write_arguments(self, call_id: str, text: str) -> None:
-        """Write more of a call's arguments."""
-        if (call := self._open.get(call_id)) is not None:
-            await self.turn.writer.append(call.block, replace_half_characters(text))
-
-    async def end_call(self, event: ToolCallEvent) -> None:
+    async def _end_call(self, event: ToolCallEvent) -> None:
         """Complete a call, which may not have been begun before."""
         call = self._open.get(event.id)
         said = event.input
@@ -194,7 +236,7 @@ class RoundBlocks:
             shown = command if isinstance(command, str) and command.strip() else shown
         text: str | None = replace_half_characters(shown)
         if call is None:
-            call = await self.begin_call(event.id, event.name, text or "")
+            call = await self._begin_call(event.id, event.name, text or "")
         elif self.turn.writer.context.document.length(call.block) and event.name != SHELL:
             text = None  # as the model wrote it
         del self._open[event.id]
@@ -208,24 +250,6 @@ class RoundBlocks:
             call.event = event
         except AntiphonError as error:
             call.problem = error.message
-
-    async def end_block(self, reason: str | None = None) -> None:
-        """End the text or reasoning that is being written."""
-        if self._kind is None:
-            return
-        self._kind = None
-        self._thought.clear()
-        fields = {} if reason is None else {"stop_reason": reason}
-        await self.turn.writer.finish(self._block, Status.DONE, **fields)
-
-    async def _write(self, kind: BlockKind, text: str) -> None:
-        if kind is not self._kind:
-            await self.end_block()
-            # Created empty, so that all its text is one thing to undo.
-            self._block = self.last = await self.turn.writer.create(kind, self.turn.prompt)
-            self._kind = kind
-            self.turn.presence.write_in(self._block)
-        await self.turn.writer.append(self._block, text)
 
     # Sending again
 
@@ -274,11 +298,11 @@ class RoundBlocks:
 
     async def close_calls(self) -> None:
         """Answer the calls that have no result yet, because the turn has failed."""
+        writer, context = self.turn.writer, self.turn.writer.context
         for call in self.calls:
-            tree, document = self.turn.writer.context.block_tree, self.turn.writer.context.document
-            is_open = not Status(document.header(call.block).status).terminal
-            if is_open and not list(tree.descendants(call.block, 1)):
-                blocks = await open_result(self.turn.writer, call.block)
+            is_open = not Status(context.document.header(call.block).status).terminal
+            if is_open and not list(context.block_tree.descendants(call.block, 1)):
+                blocks = await writer.open_result(call.block)
                 await blocks.fail(CUT_OFF if call.event is None else ENDED)
 
     async def _prepare(self, call: RoundCall) -> PreparedCall | str:
@@ -298,15 +322,14 @@ class RoundBlocks:
             if error.code is not ErrorCode.INVALID_TRANSITION:
                 raise
             _log.info("call %s was ended by somebody else: %s", call.block, error)
-            for block in (
-                *self.turn.writer.context.block_tree.descendants(call.block, 1),
-                call.block,
-            ):
-                await self.turn.writer.finish(block, Status.ERROR, is_error=True)
+            writer = self.turn.writer
+            results = writer.context.block_tree.descendants(call.block, 1)
+            for block in (*results, call.block):
+                await writer.finish(block, Status.ERROR, is_error=True)
 
     async def _run_and_write(self, call: RoundCall, prepared: PreparedCall | str) -> None:
         if isinstance(prepared, str):
-            await (await open_result(self.turn.writer, call.block)).fail(prepared)
+            await (await self.turn.writer.open_result(call.block)).fail(prepared)
             return
         context, model = self.turn.writer.context, self.turn.writer.actor.principal.id
         blocks: CallBlocks | None = None
@@ -327,13 +350,13 @@ class RoundBlocks:
                 )
                 refusal = await self.turn.desk.decide(request)
                 problem = f"Not run: {refusal}" if refusal is not None else None
-            blocks = await open_result(self.turn.writer, call.block)
+            blocks = await self.turn.writer.open_result(call.block)
             if problem is not None:
                 await blocks.fail(problem)
                 return
             await self.turn.asker.run(prepared.needs, partial(self._run, blocks, prepared))
         except AskerDismissed as error:
-            blocks = blocks or await open_result(self.turn.writer, call.block)
+            blocks = blocks or await self.turn.writer.open_result(call.block)
             fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
             if prepared.tool is None and prepared.served is None:
                 said = error.command_refusal("this turn answers a message")
@@ -361,11 +384,11 @@ class RoundBlocks:
         return writer.context.document.text(call.block)
 
     async def _run(self, blocks: CallBlocks, call: PreparedCall) -> None:
-        settings, servers = self.turn.settings, self.turn.servers
+        settings = self.turn.settings
         seconds = settings.shell_seconds if call.tool is None else settings.tool_seconds
         served: ServedCall | None = None
-        if call.served is not None and servers is not None:
-            served = ServedCall(servers, call.served, self.turn.asker, blocks)
+        if call.served is not None:
+            served = ServedCall(self.turn.servers, call.served, self.turn.asker, blocks)
             seconds = served.seconds
         failed: dict[str, str] | None = None
         try:
@@ -494,48 +517,17 @@ class _Answer:
 
     error: ProviderError | None = None
     reason: str | None = None
-    usage: Usage | None = None
-
-
-async def _take(event: TurnEvent, answer: _Answer, blocks: RoundBlocks) -> None:
-    match event:
-        case ThinkingDelta(text):
-            await blocks.think(text)
-        case ThinkingEnd(signature):
-            await blocks.end_thinking(signature)
-        case TextDelta(text):
-            await blocks.say(text)
-        case ToolCallStart(call_id, name):
-            await blocks.begin_call(call_id, name)
-        case ToolCallDelta(call_id, text):
-            await blocks.write_arguments(call_id, text)
-        case ToolCallEvent():
-            await blocks.end_call(event)
-        case Usage():
-            answer.usage = event
-        case End(reason):
-            answer.reason = one_line(reason)
-        case ProviderError():
-            shown = sanitize(event.message[:_ERROR_CODE_POINTS])
-            answer.error = replace(event, message=shown)
+    usage: TokenUsage | None = None
 
 
 @dataclass(eq=False)
-class Turn:
+class Turn(BaseTurn):
     """Plays a provider's rounds until one ends without a tool call."""
 
     model: AnsweringModel
-    writer: BlockWriter
-    presence: WriterPresence
-    prompt: str
-    asker: Asker
-    """Principal with whose rights tools run."""
-    desk: PermissionDesk
-    """Decides whether calls may run."""
-    settings: TurnSettings
     make_reader: Callable[[], Awaitable[PromptReader]]
     """Called when the model reads the context for the first time."""
-    servers: TurnServers | None = None
+    servers: TurnServers
     """MCP servers whose tools it may call."""
     round: int = 0
     """Number of the round that is played, from 0."""
@@ -559,7 +551,7 @@ class Turn:
             *(writer.kernel, writer.context, self.prompt, names),
             model=writer.actor.principal,
             read=read,
-            served=self.servers.tools if self.servers is not None else (),
+            served=self.servers.tools,
         )
         self._began = writer.kernel.clock.now_ms()
 
@@ -575,12 +567,12 @@ class Turn:
         """
         if resumed:
             self.round = first
-            self.blocks = RoundBlocks(self, first, list(resumed))
+            self.blocks = RoundBlocks(self, number=first, calls=list(resumed))
             await self.blocks.answer_calls()
             first += 1
         for number in range(first, self.settings.max_rounds):
             self.round = number
-            self.blocks = blocks = RoundBlocks(self, number)
+            self.blocks = blocks = RoundBlocks(self, number=number)
             self._check_budget()
             await self._round(blocks)
             if not blocks.calls:
@@ -625,9 +617,9 @@ class Turn:
         self.presence.write_in(None)
         answer = _Answer()
         try:
-            async with aclosing(self.model.provider.stream(request)) as events:
-                async for event in events:
-                    await _take(event, answer, blocks)
+            async with aclosing(self.model.provider.stream(request)) as answered:
+                async for event in answered:
+                    await blocks.take(event, answer)
                     if blocks.last is not None:
                         await blocks.end_notice()
                     if answer.error is not None:
@@ -654,7 +646,7 @@ class Turn:
             if self._refused is not None:
                 read = await reader.read_smaller(self._refused)
                 self._refused = None
-            elif self._overflowed and self._read_last is not None:
+            elif self._overflowed:
                 read = await reader.read_compacted()
             else:
                 read = await reader.read_within()
@@ -665,54 +657,48 @@ class Turn:
         self._read_last, self._overflowed = read, False
         return read.prompt
 
-    def _announced(self, announcement: Announcement) -> Announcement:
+    def _budgets(self) -> tuple[tuple[float, float | None, str, str], ...]:
+        """Return of each budget what is used, the limit, its unit, and how a limit is said."""
         used, limits = self._used, self.settings
         seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
-        shares = (
-            (used.tokens, limits.tokens, "tokens"),
-            (used.cost, limits.money, "USD"),
-            (round(seconds), limits.seconds, "s"),
+        return (
+            (used.tokens, limits.tokens, "tokens", "its budget of {:,} tokens"),
+            (used.cost, limits.money, "USD", "its budget of ${:g}"),
+            (seconds, limits.seconds, "s", "its {:g} seconds"),
         )
+
+    def _announced(self, announcement: Announcement) -> Announcement:
         return replace(
             announcement,
             round=self.round + 1,
-            max_rounds=limits.max_rounds,
-            missing=self.servers.missing if self.servers is not None else (),
-            budget=tuple(budget_text(one, most, unit) for one, most, unit in shares if most),
+            max_rounds=self.settings.max_rounds,
+            missing=self.servers.missing,
+            budget=tuple(
+                budget_text(round(used) if unit == "s" else used, limit, unit)
+                for used, limit, unit, _ in self._budgets()
+                if limit
+            ),
         )
 
     def _check_budget(self) -> None:
         """Raise if the turn has used up what it may use."""
-        used, limits = self._used, self.settings
-        seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
-        if limits.tokens is not None and used.tokens >= limits.tokens:
-            said = f"its budget of {limits.tokens:,} tokens"
-        elif limits.money is not None and used.cost >= limits.money:
-            said = f"its budget of ${limits.money:g}"
-        elif limits.seconds is not None and seconds >= limits.seconds:
-            said = f"its {limits.seconds:g} seconds"
-        else:
-            return
-        raise TurnFailed(f"The turn was stopped because it has used up {said}.", "limit")
+        for used, limit, _, said in self._budgets():
+            if limit is not None and used >= limit:
+                what = said.format(limit)
+                raise TurnFailed(f"The turn was stopped because it has used up {what}.", "limit")
 
     async def _count(self, answer: _Answer, blocks: RoundBlocks) -> None:
         """Take in what a request has used, as far as its provider says."""
         usage, read, model = answer.usage, self._read_last, self.model
         if usage is None:
             return
-        config = model.config
-        used = TokenUsage.of(usage, config.price if config is not None else None)
+        used = usage.priced(model.price)
         self._used += used
         if read is not None:
             model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
-            reader = self._reader
-            window = reader.window if reader is not None else None
-            if window is not None and usage.input_tokens > window.input:
+            if model.window is not None and usage.input_tokens > model.window.input:
                 self._overflowed = True
-        if blocks.last is not None:
-            self.writer.describe(blocks.last, metadata={USAGE: used.as_json()})
-        writer, asker = self.writer, self.asker.session.principal.id
-        await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
+        await self.count(used, blocks.last)
 
     def call_ids(self) -> set[str]:
         """Return the ids of all calls of the context, to which those of the turn are added.

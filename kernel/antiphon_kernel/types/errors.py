@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
+from antiphon_kernel.types.quoting import truncate
+
 
 class ErrorCode(StrEnum):
     """Every code a call can fail with."""
@@ -93,6 +95,16 @@ def context_has_moved() -> NotOwnerError:
 def invalid_params(message: str, **details: Any) -> AntiphonError:
     """Return the error for a request that cannot be carried out as it is stated."""
     return AntiphonError(ErrorCode.INVALID_PARAMS, message, **details)
+
+
+def permission_denied(message: str, **details: Any) -> AntiphonError:
+    """Return the error for somebody who may not do what they ask for."""
+    return AntiphonError(ErrorCode.PERMISSION_DENIED, message, **details)
+
+
+def block_not_found(message: str, reference: str) -> AntiphonError:
+    """Return the error for a reference to a block that there is not."""
+    return AntiphonError(ErrorCode.BLOCK_NOT_FOUND, message, reference=truncate(reference))
 
 
 def kernel_is_closing() -> AntiphonError:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
 
 _HEX32 = re.compile(r"[0-9a-f]{32}")
@@ -222,10 +222,9 @@ def split_block(reference: str) -> tuple[str, str, int]:
     """
     parts = reference.split(".")
     if len(parts) != 3 or not all(parts) or not _SEQ.fullmatch(parts[2]):
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
+        raise block_not_found(
             f"{quote(reference)} is not a block id: expected context.principal.number,"
             " as block.list prints it.",
-            reference=truncate(reference),
+            reference,
         )
     return parts[0], parts[1], int(parts[2])

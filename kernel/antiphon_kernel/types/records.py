@@ -79,6 +79,26 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Stamp:
+    """One change: who made it, when, and which version of the block it made."""
+
+    principal: str
+    version: int
+    time: int
+    """Milliseconds since the epoch."""
+    block: str | None = None
+    """The block that has this version, if it is the original of a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """So many code points in a row that one change wrote."""
+
+    length: int
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
 class TextSplice:
     """At code point `offset`, `deleted` code points went away and `inserted` came."""
 

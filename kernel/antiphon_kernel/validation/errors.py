@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
 from antiphon_kernel.yjs.update import ItemId, Struct
 
 
 def denied(message: str) -> AntiphonError:
     """The client may not do this."""
-    return AntiphonError(ErrorCode.PERMISSION_DENIED, message)
+    return permission_denied(message)
 
 
 def tools_only() -> AntiphonError:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from antiphon.cli import drift
 from antiphon.cli.commands import antiphon
+from antiphon.cli.kernel_option import KernelTarget
 
 ASKED: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "push notes": ("push", {"to": "notes"}),
@@ -50,10 +51,10 @@ def test_options_are_the_parameters_of_the_tools(
 ) -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
 
-    def ask(kernel: object, tool: str, params: dict[str, Any], **how: Any) -> dict[str, Any]:
+    def ask(kernel: KernelTarget, tool: str, params: dict[str, Any]) -> dict[str, Any]:
         # What is sent is JSON.
         asked.append((tool, json.loads(json.dumps(params))))
-        assert how == {"as_json": True, "as_name": "bo"}
+        assert kernel.as_name == "bo"
         return {}
 
     monkeypatch.setattr(drift, "call_kernel", ask)

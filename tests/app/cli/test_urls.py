@@ -68,11 +68,12 @@ def test_with_token_of_a_variable_takes_it_without_its_line_end_or_does_not_repe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setenv("ANTIPHON_TOKEN", f"S3CRET{end}")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     if not end.strip():
-        assert with_token("ws://host:1/sync", tmp_path)[0].token == "S3CRET"
+        assert with_token("ws://host:1/sync")[0].token == "S3CRET"
         return
     with pytest.raises(CommandError, match="control characters") as refused:
-        with_token("ws://host:1/sync", tmp_path)
+        with_token("ws://host:1/sync")
     assert "S3CRET" not in refused.value.message
 
 

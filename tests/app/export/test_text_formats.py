@@ -15,7 +15,7 @@ from antiphon.export.recording import recording_of
 from antiphon.export.static_page import static_page
 from antiphon.replay.replay import Replay
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
-from antiphon_kernel.providers.provider import RoundRequest
+from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.providers.recording import ScriptedProvider, parse_recordings
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.replay import (
@@ -93,9 +93,13 @@ async def test_recording_of_a_run_is_played_with_the_same_texts_at_the_same_pace
     assert [step.wait_ms for steps in first.rounds for step in steps] == [
         *(40, 40, 40, 40, 200, 200)
     ]
+
+    async def unread() -> ModelPrompt:
+        raise AssertionError("recordings read nothing")
+
     aria = ScriptedProvider([first, second], speed=math.inf)
     played = [
-        [event async for event in aria.stream(RoundRequest(ContextId("0" * 32), number))]
+        [event async for event in aria.stream(RoundRequest(ContextId("0" * 32), number, unread))]
         for number in (0, 1, 0)
     ]
     (*thoughts, call), *texts = played

@@ -8,7 +8,7 @@ from typing import Any
 
 from antiphon.replay.player import Player
 from antiphon.replay.replay import STEPS_APART, Replay
-from antiphon_kernel.contexts.lineage import read_version
+from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.replay import SplicedText

@@ -17,8 +17,8 @@ from antiphon_kernel.providers import (
     ModelPrice,
     ProviderError,
     ThinkingDelta,
+    TokenUsage,
 )
-from antiphon_kernel.providers.events import Usage
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import Opened, World, Writer, opened, world
 from tests.waiting import until
@@ -142,7 +142,7 @@ async def test_header_shows_what_a_model_uses_and_one_from_the_palette_answers_w
     ):
         await there.send("hi")
         await until(lambda: bool(here.aria.prompts), "the turn")
-        here.aria.say(Usage(1000, 20))
+        here.aria.say(TokenUsage(input_tokens=1000, output_tokens=20))
         here.aria.write("Hello.")
         await there.sees("Hello.")
         here.aria.end()
@@ -160,7 +160,7 @@ async def test_header_shows_what_a_turn_used_whose_author_was_not_seen_at_work(
     monkeypatch.setattr(ModelTurns, "current", lambda _: [])
     async with world(tmp_path, configs={"aria": ARIA}) as here, opened(here) as there:
         await until(lambda: there.screen.models.here.default == "aria", "the models")
-        here.aria.say(Usage(1000, 20))
+        here.aria.say(TokenUsage(input_tokens=1000, output_tokens=20))
         here.aria.write("Hello.")
         here.aria.end()
         await there.send("hi")

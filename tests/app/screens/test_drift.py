@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon.actions import Mode
-from antiphon.screens.merge_page import MergeModal
+from antiphon.screens.drift_pages import MergeModal
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.app.opened import Opened, World

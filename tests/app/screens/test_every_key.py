@@ -17,7 +17,6 @@ from antiphon.screens import (
     conflicts,
     drift_pages,
     history,
-    merge_page,
     modals,
     panels,
     picker,
@@ -225,11 +224,11 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         ),
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
-    merge_page.MergeModal: Cover(
-        pushing(lambda there: merge_page.MergeModal(PREVIEW)),
+    drift_pages.MergeModal: Cover(
+        pushing(lambda there: drift_pages.MergeModal(PREVIEW)),
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
-    merge_page.EditModal: Cover(pushing(lambda there: merge_page.EditModal(LONG))),
+    drift_pages.EditModal: Cover(pushing(lambda there: drift_pages.EditModal(LONG))),
     drift_pages.CellsModal: Cover(
         pushing(lambda there: drift_pages.CellsModal("push", dict.fromkeys("abc", "word"), "b"))
     ),

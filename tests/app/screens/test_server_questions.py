@@ -10,7 +10,7 @@ from antiphon.actions import Mode
 from antiphon.render.view import server_question
 from antiphon.screens.questions import READ_SECONDS
 from antiphon_kernel.mcp_servers import Answer, Elicitation
-from antiphon_kernel.turns.block_writer import BlockWriter, begin_call, open_result
+from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import Opened, World, opened, world
 from tests.clocks import ManualClock
@@ -35,8 +35,8 @@ async def ask(here: World, **question: Any) -> asyncio.Task[Answer]:
     context = await here.context()
     writer = BlockWriter(here.kernel, context, actor)
     prompt = await here.cell("Go on.")
-    call = await begin_call(writer, prompt, f"c-{len(question)}", "tickets__file", "{}", 0)
-    await open_result(writer, call)
+    call = await writer.begin_call(prompt, f"c-{len(question)}", "tickets__file", "{}", 0)
+    await writer.open_result(call)
     asked = Elicitation("tickets", "Who are you?", **question)
     asking = here.turns.questions.ask(writer, call, here.me.principal.id, asked)
     return asyncio.create_task(asking)

@@ -33,7 +33,7 @@ from antiphon.themes import DEFAULT_THEME
 from antiphon.widgets.status import FooterLine, HintBar
 from antiphon_kernel.types.signal import Signal
 from tests.app.opened import Opened, World, opened
-from tests.screenshots.cells import CellsApp, answered, history
+from tests.screenshots.cells import CellsApp, WrittenByTwo, answered
 from tests.waiting import until
 
 WIDTHS = [40, 80, 120, 200]
@@ -131,7 +131,7 @@ class Reading(Session):
 
 
 PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
-    lambda: HistoryModal(history("block"), "block"): (
+    lambda: HistoryModal(WrittenByTwo("block"), "block"): (
         *("← → version", "[ ] ten", "Space play", "Tab page"),
         *("r restore", "F fork here", "Esc leave"),
     ),

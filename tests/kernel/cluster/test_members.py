@@ -22,7 +22,7 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.errors import raises
 from tests.kernel.turns.stage import Replying, Stage
@@ -366,7 +366,7 @@ async def test_decisions_at_several_kernels_at_once_leave_all_with_the_same(
             await kernel.members.auth.records(User), key=lambda one: one.username
         )
         assert not kernel.members.unsaved
-        held.append((people, users, kernel.invitations.all()))
+        held.append((people, users, kernel.invitations.of_kind(CredentialKind.TOKEN)))
     assert held[0] == held[1] == held[2]
     assert len({str([one.display_name for one in people]) for people, _, _ in held}) == 1
 

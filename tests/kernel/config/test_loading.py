@@ -100,7 +100,7 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
     assert config.files == FilesTable(
         autosave="off", checks={"py": ["ruff check", "mypy"]}, language_servers={"py": "pylsp"}
     )
-    assert config.discovery.local_ports == () and config.problems == ()
+    assert config.discovery.local_ports == [] and config.problems == ()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def serve(data: Path, faults: list[Fault]) -> None:
         for fault in faults:
             inject(fault)
 
-    run_kernel(DaemonSettings(data=data, project=data), ready, echo=False)
+    run_kernel(DaemonSettings(data=data, project=data), ready)
 
 
 def live(asked: dict[str, Any]) -> None:

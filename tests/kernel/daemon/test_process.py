@@ -48,7 +48,7 @@ def test_warning_is_logged_once_where_stderr_ends_in_the_log(tmp_path: Path) -> 
     path = tmp_path / "kernel.log"
     script = (
         "import logging, pathlib, sys; from antiphon_kernel.daemon.process import log_to;"
-        " log_to(pathlib.Path(sys.argv[1]), echo=True); logging.warning('only once')"
+        " log_to(pathlib.Path(sys.argv[1])); logging.warning('only once')"
     )
     with path.open("ab") as stderr:
         subprocess.run([sys.executable, "-c", script, str(path)], stderr=stderr, check=True)

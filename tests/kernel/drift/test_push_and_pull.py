@@ -76,6 +76,20 @@ async def test_pushed_blocks_keep_kind_parent_and_authors(
     assert {one.username for one in notes.document.members()} >= {"bo", "model-writer"}
 
 
+async def test_drift_that_is_excluded_takes_along_what_it_brought_until_it_is_read_again(
+    call: Caller, make: Make, notes: Context
+) -> None:
+    asked = await make("The password is x.", role="user", status="done")
+    pushed = await call("drift.push", to="notes", blocks=[asked])
+    reply = {"parent_id": pushed["blocks"][0], "context": "notes", "status": "done"}
+    await make("Mine.", role="user", **reply)
+    await call("block.exclude", block_id=pushed["block_id"])
+    assert shown(notes) == [("text", "Mine.")]
+    await call("block.exclude", block_id=pushed["block_id"], excluded=False)
+    kinds = [kind for kind, _ in shown(notes)]
+    assert sorted(kinds) == ["drift", "text", "text"]
+
+
 @pytest.mark.sqlite
 async def test_drift_is_undone_and_redone_as_one_also_after_a_restart(
     kernel: Kernel, call: Caller, make: Make, notes: Context, open_kernel: OpenKernel, data: Path

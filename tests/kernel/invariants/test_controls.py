@@ -15,11 +15,12 @@ import pytest
 from antiphon_kernel.contexts import BlockOwners, Broadcast, Context
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
 from antiphon_kernel.contexts.undo_stack import UndoStacks
-from antiphon_kernel.document.history.block_history import BlockHistory, Run, VersionMap
+from antiphon_kernel.document.history.block_history import BlockHistory, VersionMap
 from antiphon_kernel.document.history.undo_units import UpdatePlan
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.storage import Commit, Journal, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Run
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import EMPTY_UPDATE

@@ -14,7 +14,7 @@ import pytest
 
 from antiphon_kernel.contexts import BlockOwners
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.messages import check_correlation
+from antiphon_kernel.messages import open_tool_uses
 from antiphon_kernel.providers import (
     ALLOW_EVERYTHING,
     End,
@@ -26,11 +26,11 @@ from antiphon_kernel.providers import (
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
+    TokenUsage,
     ToolCallDelta,
     ToolCallEvent,
     ToolCallStart,
     TurnEvent,
-    Usage,
 )
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -241,7 +241,7 @@ def random_events(rng: random.Random) -> list[TurnEvent]:
                 if rng.random() < 0.8:
                     events.append(ToolCallEvent(call, name, arguments))
     if rng.random() < 0.5:
-        events.append(Usage(rng.randint(0, 5_000), 10))
+        events.append(TokenUsage(input_tokens=rng.randint(0, 5_000), output_tokens=10))
     kinds = (ErrorKind.OVERLOADED, ErrorKind.CONTEXT_TOO_LONG, ErrorKind.INVALID_REQUEST)
     ends: tuple[TurnEvent | None, ...] = (
         *(None, End("end_turn"), End("tool_use"), End("max_tokens"), End("truncated")),
@@ -262,7 +262,7 @@ class RandomProvider:
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         self.asked += 1
         prompt = await request.read()
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
         for event in random_events(self._rng):
             await self.meanwhile()
             yield event

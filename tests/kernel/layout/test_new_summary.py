@@ -21,7 +21,7 @@ from antiphon_kernel.layout import (
     weigh,
 )
 from antiphon_kernel.layout.compaction import MAX_SUMMARY, plan_last_turns
-from antiphon_kernel.layout.paths import SummaryPath
+from antiphon_kernel.layout.paths import summary_path
 from antiphon_kernel.layout.reading import model_view
 from antiphon_kernel.layout.summary import SummaryRecord, extract
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
@@ -88,7 +88,7 @@ def test_compact_of_earlier_turns_puts_the_summary_at_the_end_of_the_last_one_hi
     assert writing.blocks.index(block) == 4
     assert names(read(writing.blocks)) == "S H U C R A"
     path = read(writing.blocks).items[0].path
-    assert path == SummaryPath(arrange(writing.blocks).turns[1].id)
+    assert path == summary_path(arrange(writing.blocks).turns[1].id)
 
 
 def test_compact_inside_the_live_turn_puts_the_summary_before_a_round() -> None:

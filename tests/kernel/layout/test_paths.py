@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.layout import PathError, SourcesPath, parse_path
-from antiphon_kernel.layout.paths import ARTIFACTS, ArtifactPath, CallPath, FilePath, SummaryPath
+from antiphon_kernel.layout.paths import ARTIFACTS, BlockPath, file_path, summary_path
 
 HEX = st.text("0123456789abcdef", min_size=6, max_size=6)
 TURNS = st.builds("turn_{}_{}".format, st.integers(0, 10**15 - 1), HEX)
@@ -16,14 +16,15 @@ SUFFIXES = st.none() | HEX
 NAMES = st.text(st.characters(), min_size=1) | st.text("./%:~[]a \n\ud800é", min_size=1)
 NUMBERS = st.integers(1, 10**9 - 1)
 RANGES = st.tuples(NUMBERS, NUMBERS).map(lambda pair: (min(pair), max(pair)))
+ARTIFACT_NAMES = st.sampled_from(ARTIFACTS) | st.builds(
+    "react.{}.{}".format, st.sampled_from(["notes", "thinking"]), CALLS
+)
+CALL_NAMES = st.builds("{}.{}".format, CALLS, st.sampled_from(["call", "result"]))
 PATHS = st.one_of(
-    st.builds(ArtifactPath, TURNS, st.sampled_from(ARTIFACTS), suffix=SUFFIXES),
-    st.builds(
-        ArtifactPath, TURNS, st.sampled_from(["react.notes", "react.thinking"]), CALLS, SUFFIXES
-    ),
-    st.builds(FilePath, TURNS, st.sampled_from(["files", "user.attachments"]), NAMES, SUFFIXES),
-    st.builds(CallPath, TURNS, CALLS, st.sampled_from(["call", "result", "notice"]), SUFFIXES),
-    st.builds(SummaryPath, TURNS, SUFFIXES),
+    st.builds(BlockPath, st.just("ar"), TURNS, ARTIFACT_NAMES, SUFFIXES),
+    st.builds(file_path, TURNS, st.sampled_from(["files", "user.attachments"]), NAMES, SUFFIXES),
+    st.builds(BlockPath, st.just("tc"), TURNS, CALL_NAMES, SUFFIXES),
+    st.builds(summary_path, TURNS, SUFFIXES),
     st.builds(SourcesPath, st.lists(RANGES, max_size=20).map(tuple)),
 )
 
@@ -44,15 +45,10 @@ def test_path_is_one_line_that_leads_out_of_no_folder(path: object) -> None:
 def test_path_of_a_plain_file_reads_as_it_is() -> None:
     turn = "turn_1770603271112_2f81ad"
     path = f"fi:{turn}.files/src/app.v2/main.py"
-    assert parse_path(path) == FilePath(turn, "files", "src/app.v2/main.py")
-    assert str(FilePath(turn, "user.attachments", "../a/b")) == (
+    assert parse_path(path) == file_path(turn, "files", "src/app.v2/main.py")
+    assert str(file_path(turn, "user.attachments", "../a/b")) == (
         f"fi:{turn}.user.attachments/%2E%2E%2Fa%2Fb"
     )
-
-
-def test_parse_path_of_the_code_of_a_call_is_that_of_the_call() -> None:
-    turn, call = "turn_1770603271112_2f81ad", "tc_0123456789ab"
-    assert parse_path(f"fi:{turn}.code.{call}~abcdef") == CallPath(turn, call, "call", "abcdef")
 
 
 def test_parse_path_of_a_selector_reads_its_ranges() -> None:

@@ -28,7 +28,7 @@ from antiphon_kernel.messages import (
     ToolMessage,
     ToolUse,
     UserMessage,
-    check_correlation,
+    open_tool_uses,
     tool_uses,
 )
 from tests.kernel.layout.written import (
@@ -72,7 +72,7 @@ def views(blocks: Sequence[LayoutBlock]) -> list[ModelView]:
 def parts_no_call_from_its_results(blocks: Sequence[LayoutBlock]) -> None:
     for view in views(blocks):
         assert orphans(view.messages) == []
-        check_correlation(view.messages)
+        assert not open_tool_uses(view.messages)
     items = visible(arrange(blocks)).items
     for point in cache_points(items).indices:
         keys = {item.round for item in items[: point + 1] if item.is_exchange}

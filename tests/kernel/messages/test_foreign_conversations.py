@@ -26,7 +26,6 @@ from antiphon_kernel.messages import (
     SystemMessage,
     TextBlock,
     Thinking,
-    ToolArgumentParseError,
     ToolMessage,
     ToolUse,
     UnknownBlock,
@@ -373,7 +372,7 @@ def test_conversation_that_cannot_be_read_is_refused_with_its_place(
 def test_arguments_that_are_no_object_are_refused_with_their_place() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "n", "arguments": "[1]"}}
     value = [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [call]}]
-    with pytest.raises(ToolArgumentParseError) as refused:
+    with pytest.raises(MessageError) as refused:
         read([value[0], value[1]])
     assert (refused.value.index, refused.value.path) == (1, "tool_calls[0].function.arguments")
 

@@ -28,9 +28,7 @@ from antiphon_kernel.messages import (
     ToolUse,
     UnknownBlock,
     UserMessage,
-    check_correlation,
     coalesce,
-    comparison_form,
     dump_message,
     is_text_only,
     message_digest,
@@ -119,7 +117,7 @@ def test_error_located_in_a_list_names_index_and_path() -> None:
     assert error.as_json()["index"] == 3 and error.as_json()["path"] == "content[1].id"
 
 
-# Equality and comparison form
+# Equality
 
 
 def says(*content: ContentBlock) -> AssistantMessage:
@@ -131,19 +129,21 @@ def uses(call_id: str = "c1", name: str = "calc", **parameters: Any) -> Assistan
 
 
 COMPARED = {
-    '["  ","\\n\\n"] is dropped': (("  ", "\n\n"), None),
+    '["  ","\\n\\n"] is itself': (("  ", "\n\n"), ("  ", "\n\n")),
     '[T,"   "] is [T]': ((CALL, "   "), (CALL,)),
     '["  hello  ","  "] is ["hello"]': (("  hello  ", "  "), ("hello",)),
 }
 
 
 @pytest.mark.parametrize(("content", "compared"), COMPARED.values(), ids=COMPARED)
-def test_comparison_form(content: tuple[Any, ...], compared: tuple[Any, ...] | None) -> None:
+def test_message_digest_of_messages_that_are_the_same(
+    content: tuple[Any, ...], compared: tuple[Any, ...]
+) -> None:
     def blocks(parts: tuple[Any, ...]) -> tuple[ContentBlock, ...]:
         return tuple(TextBlock(part) if isinstance(part, str) else part for part in parts)
 
-    expected = None if compared is None else AssistantMessage(blocks(compared))
-    assert comparison_form(AssistantMessage(blocks(content))) == expected
+    messages = AssistantMessage(blocks(content)), AssistantMessage(blocks(compared))
+    assert message_digest(messages[0]) == message_digest(messages[1])
 
 
 DIFFERENT = {
@@ -168,7 +168,6 @@ DIFFERENT = {
         says(ToolUse("c1", "n", JsonObject())),
         says(ToolUse("c1", "n", JsonObject(), "s")),
     ),
-    "white space": (says(TextBlock("a")), says(TextBlock("a "))),
 }
 
 
@@ -179,11 +178,12 @@ def test_different_messages_are_not_equal(one: Message, other: Message) -> None:
 
 @EXAMPLES
 @given(MESSAGES, MESSAGES, MESSAGES)
-def test_equality_is_an_equivalence_that_the_digest_knows(
+def test_equality_is_an_equivalence_that_the_digest_follows(
     one: Message, other: Message, third: Message
 ) -> None:
     assert one == one
-    assert (one == other) == (other == one) == (message_digest(one) == message_digest(other))
+    assert (one == other) == (other == one)
+    assert one != other or message_digest(one) == message_digest(other)
     assert not (one == other and other == third) or one == third
 
 
@@ -197,18 +197,11 @@ def reversed_keys(value: Any) -> Any:
 @given(MESSAGES)
 def test_equality_ignores_key_order(message: Message) -> None:
     try:
-        normal = normalize_message(message)
+        normal = normalize_message(dump_message(message))
     except MessageError:
         return
     read = normalize_message(reversed_keys(dump_message(normal)))
     assert read == normal and message_digest(read) == message_digest(normal)
-
-
-@EXAMPLES
-@given(MESSAGES)
-def test_comparison_form_of_a_comparison_form_is_the_same_object(message: Message) -> None:
-    compared = comparison_form(message)
-    assert compared is None or comparison_form(compared) is compared
 
 
 U = UserMessage((TextBlock("u"),))
@@ -237,7 +230,6 @@ def result(call_id: str) -> ToolMessage:
     ],
 )
 def test_path_whose_calls_have_one_result_each_is_a_request(path: list[Message]) -> None:
-    check_correlation(path)
     assert open_tool_uses(path) == ()
 
 
@@ -259,14 +251,13 @@ def test_path_whose_calls_have_one_result_each_is_a_request(path: list[Message])
             "content[2].id",
         ),
         ([U, calls("a", "a")], "duplicate_call_id", 1, "content[2].id"),
-        ([U, calls("a", "b"), result("a")], "unanswered_call", 1, "content[2]"),
     ],
 )
 def test_path_that_does_not_match_is_refused_with_index_and_path(
     path: list[Message], problem: str, index: int, where: str
 ) -> None:
     with pytest.raises(CorrelationError) as refused:
-        check_correlation(path)
+        open_tool_uses(path)
     error = refused.value
     assert (error.problem, error.index, error.path) == (problem, index, where)
 

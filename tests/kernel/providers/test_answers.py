@@ -21,11 +21,11 @@ from antiphon_kernel.providers import (
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
+    TokenUsage,
     ToolCallDelta,
     ToolCallEvent,
     ToolCallStart,
     TurnEvent,
-    Usage,
 )
 from tests.kernel.providers.conftest import ModelServer
 from tests.wire.answering import Called, Counted, Said, Thought, answer
@@ -108,20 +108,29 @@ async def test_deltas_of_arguments_are_the_text_of_the_call(
 @pytest.mark.parametrize(
     ("kind", "name", "expected"),
     [
-        (ANTHROPIC, "cached", Usage(5000, 3, cached_tokens=4096, cache_write_tokens=512)),
-        *((kind, "cached", Usage(5000, 3, cached_tokens=4096)) for kind in (OPENAI, CHAT, GOOGLE)),
+        (
+            ANTHROPIC,
+            "cached",
+            TokenUsage(
+                input_tokens=5000, output_tokens=3, cached_tokens=4096, cache_write_tokens=512
+            ),
+        ),
         *(
-            (kind, "thinking", Usage(30, 25, reasoning_tokens=18))
+            (kind, "cached", TokenUsage(input_tokens=5000, output_tokens=3, cached_tokens=4096))
+            for kind in (OPENAI, CHAT, GOOGLE)
+        ),
+        *(
+            (kind, "thinking", TokenUsage(input_tokens=30, output_tokens=25, reasoning_tokens=18))
             for kind in (OPENAI, CHAT, GOOGLE)
         ),
     ],
 )
 async def test_cached_tokens_are_part_of_the_input_and_reasoning_of_the_output(
-    wire: ModelServer, kind: ModelKind, name: str, expected: Usage
+    wire: ModelServer, kind: ModelKind, name: str, expected: TokenUsage
 ) -> None:
     wire.answers.append(recorded(kind, name))
     events = await ask(wire.model(kind))
-    assert [event for event in events if isinstance(event, Usage)] == [expected]
+    assert [event for event in events if isinstance(event, TokenUsage)] == [expected]
 
 
 async def test_reasoning_in_the_other_field_is_read(wire: ModelServer) -> None:

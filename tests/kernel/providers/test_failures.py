@@ -21,7 +21,8 @@ from antiphon_kernel.providers import (
     library_model,
 )
 from antiphon_kernel.providers.library_events import LIMITED, TOO_LONG
-from antiphon_kernel.providers.opening import LibraryMissing, open_provider
+from antiphon_kernel.providers.opening import open_provider
+from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.providers.conftest import ModelServer
 from tests.waiting import PATIENCE, until
 from tests.wire.asking import KEY, ask, asking, config_at, joined, prompt_of
@@ -246,5 +247,5 @@ async def test_missing_library_says_what_to_run(
     found = await failure(wire.model(kind))
     assert found.kind is ErrorKind.NOT_INSTALLED
     assert f"pip install 'antiphon[{extra}]'" in found.message
-    with pytest.raises(LibraryMissing, match="pip install"):
+    with pytest.raises(AntiphonError, match="pip install"):
         wire.model(kind).payload(prompt_of())

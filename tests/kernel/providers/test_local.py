@@ -30,8 +30,8 @@ from antiphon_kernel.providers import (
     RemoteProvider,
     StopReason,
     TextDelta,
+    TokenUsage,
     TurnEvent,
-    Usage,
 )
 from antiphon_kernel.providers.opening import LocalProvider, open_provider, packaged_model
 from antiphon_kernel.types.errors import AntiphonError
@@ -129,12 +129,12 @@ async def test_answer_is_streamed_counted_limited_and_ended_and_a_long_request_r
     events = await local.answer(question("Say hello to Ann.", max_tokens=20))
     *texts, usage, end = events
     assert len(texts) > 1 and all(isinstance(one, TextDelta) for one in texts), events
-    assert isinstance(usage, Usage) and isinstance(end, End)
+    assert isinstance(usage, TokenUsage) and isinstance(end, End)
     assert usage.input_tokens > 10 and len(texts) <= usage.output_tokens + 1 <= 21
     assert end.stop_reason in (StopReason.END_TURN, StopReason.MAX_TOKENS)
     *_, usage, end = await local.answer(question(LONG, max_tokens=4))
     assert end == End(StopReason.MAX_TOKENS)
-    assert isinstance(usage, Usage) and usage.output_tokens == 4
+    assert isinstance(usage, TokenUsage) and usage.output_tokens == 4
     (error,) = await local.answer(question("word " * WINDOW, max_tokens=4))
     assert isinstance(error, ProviderError)
     assert error.kind is ErrorKind.CONTEXT_TOO_LONG, error

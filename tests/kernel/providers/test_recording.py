@@ -16,18 +16,18 @@ from antiphon_kernel.providers.events import (
     ThinkingDelta,
     ToolCallEvent,
     TurnEvent,
-    Usage,
 )
-from antiphon_kernel.providers.provider import RoundRequest
+from antiphon_kernel.providers.model_config import TokenUsage
+from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
 from antiphon_kernel.providers.recording import (
     RecordedStep,
     Recording,
-    RecordingError,
     ScriptedProvider,
     load_recordings,
     model_name,
     parse_recordings,
 )
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
 
 
@@ -54,7 +54,7 @@ def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
         ),
         (
             RecordedStep(1.5, TextDelta("yes")),
-            RecordedStep(0, Usage(3, 4)),
+            RecordedStep(0, TokenUsage(input_tokens=3, output_tokens=4)),
             RecordedStep(0, End("end_turn")),
         ),
     )
@@ -114,7 +114,7 @@ GOOD = '{"at_ms": 0, "type": "text", "text": "a"}\n'
     ],
 )
 def test_bad_line_is_named_with_what_was_expected(text: str, line: int, expected: str) -> None:
-    with pytest.raises(RecordingError) as caught:
+    with pytest.raises(AntiphonError) as caught:
         parse_recordings(text, "demo.jsonl", default_model="demo")
     place = f"demo.jsonl:{line}" if line else "demo.jsonl"
     assert str(caught.value).startswith(f"{place}: expected ")
@@ -122,16 +122,16 @@ def test_bad_line_is_named_with_what_was_expected(text: str, line: int, expected
 
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="nothing-here"):
+    with pytest.raises(AntiphonError, match="nothing-here"):
         load_recordings(tmp_path / "nothing-here.jsonl")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(RecordingError, match="UTF-8"):
+    with pytest.raises(AntiphonError, match="UTF-8"):
         load_recordings(tmp_path / "binary")
 
 
 @given(st.text(max_size=60))
 def test_text_that_is_no_recording_is_nothing_but_a_recording_error(text: str) -> None:
-    with pytest.raises(RecordingError, match=r"^demo\.jsonl"):
+    with pytest.raises(AntiphonError, match=r"^demo\.jsonl"):
         parse_recordings(text, "demo.jsonl", default_model="demo")
 
 
@@ -152,10 +152,14 @@ def says(text: str) -> Recording:
     )
 
 
+async def unread() -> ModelPrompt:
+    raise AssertionError("recordings read nothing")
+
+
 async def play(
     provider: ScriptedProvider, context: ContextId = HERE, round_number: int = 0
 ) -> list[TurnEvent]:
-    request = RoundRequest(context, round_number)
+    request = RoundRequest(context, round_number, unread)
     return [event async for event in provider.stream(request)]
 
 

@@ -111,10 +111,10 @@ def test_every_machine_field_of_an_error_is_in_the_catalogue() -> None:
 
 @cache
 def fields_given() -> list[tuple[ErrorCode, str]]:
-    """The keywords of `AntiphonError(ErrorCode.X, …, field=…)` and `invalid_params(…, field=…)`."""
+    """The keywords of `AntiphonError(ErrorCode.X, …, field=…)`, `invalid_params(…, field=…)`, …"""
     return [
         (code, one.arg)
-        for _, tree in trees(r"\b(AntiphonError|invalid_params)\(")
+        for _, tree in trees(r"\b(AntiphonError|invalid_params|permission_denied)\(")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and (code := code_of(node)) is not None
         for one in node.keywords
@@ -127,8 +127,8 @@ def code_of(call: ast.Call) -> ErrorCode | None:
     match call:
         case ast.Call(ast.Name("AntiphonError"), [ast.Attribute(attr=name), *_]):
             return ErrorCode[name]
-        case ast.Call(ast.Name("invalid_params")):
-            return ErrorCode.INVALID_PARAMS
+        case ast.Call(ast.Name("invalid_params" | "permission_denied" as code)):
+            return ErrorCode(code)
     return None
 
 

@@ -18,12 +18,14 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.types.enums import ContextKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.ids import ContextId, PrincipalId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.ids import ContextId, PrincipalId, SessionId
+from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.types.roles import AccessRole
 
 AMY = Principal(PrincipalId("a" * 32), "amy", PrincipalKind.HUMAN)
 BO = Principal(PrincipalId("b" * 32), "bo", PrincipalKind.MODEL)
-SESSION = SessionRow("s" * 32, AMY.id, "test", 5)
+AT_WORK = Actor(AMY, SessionId("s" * 32), AccessRole.EDITOR, "test", 5)
+SESSION = SessionRow(AT_WORK.session, AMY.id, AT_WORK.via, AT_WORK.since)
 UNDO = UndoRow(2, "x" * 8, AMY.id, "splice", "undo", 2, 7)
 
 
@@ -37,12 +39,12 @@ def found(journal: Journal, label: str = "main") -> tuple[ContextRow, Commit]:
 
 def commit(row: ContextRow, seq: int, **values: Any) -> Commit:
     start: dict[str, Any] = {
-        "principal": AMY,
+        "actor": AT_WORK,
         "blocks": (),
         "update": b"\0update",
         "operation": "append",
     }
-    return Commit(context=row, seq=seq, time=10 + seq, session=SESSION, **(start | values))
+    return Commit(context=row, seq=seq, time=10 + seq, **(start | values))
 
 
 def blocks(*numbers: int, version: int = 1) -> tuple[BlockRow, ...]:
@@ -65,4 +67,6 @@ class KernelFence:
         self, error: FenceError, group: Iterable[Commit]
     ) -> list[AntiphonError | None]:
         names = error.contexts | error.principals
-        return [error if {one.context.number, one.principal.id} & names else None for one in group]
+        return [
+            error if {one.context.number, one.actor.principal.id} & names else None for one in group
+        ]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.storage import Blob, BlockRow, Indexed, Journal, Page, row_number
+from antiphon_kernel.storage import Blob, BlockRow, IndexedText, Journal, Page, row_number
 from tests.kernel.storage.commits import AMY, SESSION, UNDO, KernelFence, commit
 from tests.postgres import PostgresServer
 
@@ -91,7 +91,7 @@ def dear_scans(server: PostgresServer, database: str) -> list[Scan]:
     scans = [one for one in _logged_scans(server, database) if one.table in BIG]
     assert {one.table for one in scans} == BIG
     # What is asked of all contexts looks once for each.
-    return [one for one in scans if one.index is None or one.rows / one.loops > FEW_ROWS]
+    return [one for one in scans if one.index is None or one.rows > FEW_ROWS * one.loops]
 
 
 def _logged_scans(server: PostgresServer, database: str) -> Iterator[Scan]:
@@ -159,11 +159,11 @@ async def use_everything(url: str) -> None:
         await journal.pages.write(old, Page(seq, b"page"))
         await journal.agent_session(old, "agent")
         await journal.search.store(
-            [Indexed(old.number, at, 1, "text", None, "words") for at in (1, 2)]
+            [IndexedText(row_number(old.number, at), "", 1, "text", None, "words") for at in (1, 2)]
         )
         await journal.search.changed(old.number)
         await journal.search.row_of(f"c{old.number}b9")
-        await journal.search.texts([row_number(old.number, 3)])
+        await journal.search.texts([row_number(old.number, 1)])
         await journal.last_changes()
         await journal.search.stale_contexts()
     await journal.close()

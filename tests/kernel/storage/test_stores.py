@@ -16,8 +16,7 @@ from antiphon_kernel.storage import (
     BlockRow,
     DriftRow,
     FileRow,
-    Indexed,
-    InheritedRun,
+    IndexedText,
     InheritedText,
     Journal,
     Page,
@@ -31,10 +30,11 @@ from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.enums import DriftKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ItemId
 from tests.errors import raises
-from tests.kernel.storage.commits import AMY, BO, SESSION, UNDO, blocks, commit, found
+from tests.kernel.storage.commits import AMY, AT_WORK, BO, SESSION, UNDO, blocks, commit, found
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def journal(place: Path | str) -> AsyncIterator[Journal]:
 async def test_commit_with_everything_reads_back(journal: Journal) -> None:
     row, first = found(journal)
     other, second = found(journal, "other")
-    inherited = InheritedText(1, None, (InheritedRun(0, 2, BO.id, 3, 4),))
+    inherited = InheritedText(1, None, (Run(2, Stamp(BO.id, 3, 4)),))
     drift = DriftRow(
         "d1", DriftKind.PULL, other.number, 1, row.number, AMY.id, 8, request='{"a": "\\u0000"}'
     )
@@ -94,7 +94,7 @@ async def test_queries_of_operations_answer_alike(journal: Journal) -> None:
         commit(row, 2, blocks=blocks(1)),
         commit(row, 3, blocks=blocks(4096), operation="splice"),
         commit(row, 4, blocks=blocks(2, 3)),
-        commit(row, 5, blocks=blocks(2), principal=BO),
+        commit(row, 5, blocks=blocks(2), actor=replace(AT_WORK, principal=BO)),
     ]
     await journal.commit(*many)
 
@@ -127,7 +127,7 @@ async def test_rows_that_are_there_already_are_replaced_or_kept(journal: Journal
             blocks=blocks(1, version=2),
             undo=(redo, UNDO._replace(block="y")),
             dropped_undo=(key,),
-            principal=BO,
+            actor=replace(AT_WORK, principal=BO),
             clients=(7,),
         )
     )
@@ -181,21 +181,23 @@ async def test_search_names_the_texts_that_contain_it(
     texts = ["a needle", "needle " * 20_000 + "behind", "100%_\\d", "ä\0ö", "unlike"]
     assert await journal.search.stale_contexts() == {row.number}
     assert len(await journal.search.changed(row.number)) == 5
-    indexed = [
-        Indexed(row.number, at, 1, "text", "src/x" if at == 2 else None, text)
+    indexed = {
+        (at_row := row_number(row.number, at)): IndexedText(
+            at_row, f"block{at}", 1, "text", "src/x" if at == 2 else None, text
+        )
         for at, text in enumerate(texts, 1)
-    ]
+    }
     for _ in range(2):
-        await journal.search.store(indexed)
+        await journal.search.store([*indexed.values()])
     await journal.search.mark_indexed(row.number, 2)
     assert await journal.search.stale_contexts() == set()
     assert await journal.search.changed(row.number) == []
 
     found_ = await journal.search.candidates(SearchFilter(literals, ["text"], path), 0, 10)
     numbers = {row_number(row.number, at): at for at in range(1, 6)}
-    assert {numbers[one.row] for one in found_} == named
-    stored = await journal.search.texts([one.row for one in found_])
-    assert stored == {one.row: texts[numbers[one.row] - 1] for one in found_}
+    assert {numbers[at_row] for at_row, _ in found_} == named
+    stored = await journal.search.texts([at_row for at_row, _ in found_])
+    assert {one.row: one for one in stored} == {at_row: indexed[at_row] for at_row, _ in found_}
     assert await journal.search.row_of("block4") == row_number(row.number, 4)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.contexts.lineage import read_version
+from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks

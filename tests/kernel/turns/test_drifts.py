@@ -19,8 +19,8 @@ from antiphon_kernel.providers import (
     ProviderError,
     TextDelta,
     ThinkingDelta,
+    TokenUsage,
     TurnEvent,
-    Usage,
 )
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, Role
@@ -146,7 +146,11 @@ async def test_calls_and_errors_that_have_drifted_are_nobodys_here(
     assert [one.context for one in ran] == ["default"]
 
 
-SUMMARY = (TextDelta("A file is "), TextDelta("missing. [1, 2]\n\nIt is new. [2, 7]"), Usage(9, 2))
+SUMMARY = (
+    TextDelta("A file is "),
+    TextDelta("missing. [1, 2]\n\nIt is new. [2, 7]"),
+    TokenUsage(input_tokens=9, output_tokens=2),
+)
 
 
 async def distilled(

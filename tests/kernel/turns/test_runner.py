@@ -12,13 +12,12 @@ import pytest
 
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
-from antiphon_kernel.providers.recording import RecordingError
 from antiphon_kernel.turns.block_writer import NO_TERMINAL, OUTPUT_LIMIT
 from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.turn import TurnFailed
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
 from tests.errors import raises
@@ -162,7 +161,7 @@ def test_demo_has_its_model_and_a_kernel_alone_has_none() -> None:
 
 def test_bad_recording_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("oops")
-    with pytest.raises(RecordingError, match=r"x\.jsonl:1: expected a JSON object"):
+    with pytest.raises(AntiphonError, match=r"x\.jsonl:1: expected a JSON object"):
         load_models((tmp_path / "x.jsonl",))
 
 

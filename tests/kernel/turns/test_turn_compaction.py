@@ -10,9 +10,9 @@ from antiphon_kernel.messages import (
     ImageBlock,
     ModelWindow,
     TextBlock,
-    check_correlation,
     estimate_message,
     estimate_text,
+    open_tool_uses,
 )
 from antiphon_kernel.providers import (
     End,
@@ -20,8 +20,8 @@ from antiphon_kernel.providers import (
     ModelPrompt,
     ProviderError,
     TextDelta,
+    TokenUsage,
     ToolCallEvent,
-    Usage,
 )
 from antiphon_kernel.turns.models import BRIEF
 from antiphon_kernel.turns.turn import TurnSettings
@@ -60,7 +60,7 @@ async def test_request_that_is_larger_than_the_window_is_compacted_first(
     await talked(stage, provider, words=700)
     assert summaries(stage)
     for prompt in provider.prompts:
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
         assert size(prompt) <= 5_500
     assert not stage.of_kind(BlockKind.ERROR)
 
@@ -140,7 +140,7 @@ async def test_huge_results_of_the_live_turn_are_hidden_and_the_prompt_stays(
     assert stage.shown()[-1] == ("text", "done", "Done.")
     assert summaries(stage)
     for prompt in provider.prompts:
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
         assert "Count." in str(prompt.conversation.messages)
 
 
@@ -151,7 +151,7 @@ async def test_usage_beyond_the_window_compacts_before_the_next_round(
     stage, provider = await replying(open_stage, DONE, window=window)
     await talked(stage, provider)
     call = ToolCallEvent("c1", "context_list", {})
-    provider.then([call, Usage(60_000, 10)], DONE)
+    provider.then([call, TokenUsage(input_tokens=60_000, output_tokens=10)], DONE)
     await stage.play("Go.")
     assert len(summaries(stage)) == 1
 
@@ -169,7 +169,7 @@ async def test_estimate_is_corrected_by_what_the_provider_reports(
         answered = await stage.call("context.request", model="aria")
         estimates.append(answered["estimated_tokens"])
         raw = round(answered["estimated_tokens"] / model.calibration.factor)
-        provider.then([*events, Usage(round(raw * reported), 10)])
+        provider.then([*events, TokenUsage(input_tokens=round(raw * reported), output_tokens=10)])
         await stage.play("Hello?")
     assert model.calibration.factor == pytest.approx(reported, rel=0.15)
 

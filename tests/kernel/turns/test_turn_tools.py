@@ -17,8 +17,8 @@ from antiphon_kernel.providers import (
     ModelPrompt,
     ProviderError,
     TextDelta,
+    TokenUsage,
     ToolCallEvent,
-    Usage,
 )
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
@@ -46,7 +46,10 @@ LIST = ToolCallEvent("c1", "context_list", {})
 
 
 async def test_usage_is_kept_with_the_round_and_summed(open_stage: OpenStage) -> None:
-    provider = Replying([LIST, Usage(1_000, 50)], [TextDelta("Done."), Usage(1_200, 30, 1_000)])
+    provider = Replying(
+        [LIST, TokenUsage(input_tokens=1_000, output_tokens=50)],
+        [TextDelta("Done."), TokenUsage(input_tokens=1_200, output_tokens=30, cached_tokens=1_000)],
+    )
     stage = await open_stage(remote(provider, price=PRICE))
     await stage.play("Go.")
     (call,) = stage.of_kind(BlockKind.TOOL_CALL)
@@ -68,7 +71,9 @@ async def test_usage_is_kept_with_the_round_and_summed(open_stage: OpenStage) ->
 
 
 async def test_usage_is_told_by_context_and_by_principal(open_stage: OpenStage) -> None:
-    stage, _ = await replying(open_stage, [TextDelta("Done."), Usage(100, 10)])
+    stage, _ = await replying(
+        open_stage, [TextDelta("Done."), TokenUsage(input_tokens=100, output_tokens=10)]
+    )
     await stage.play("Go.")
     bo = await stage.actor("bo")
     await stage.play("Go.", bo)
@@ -80,7 +85,9 @@ async def test_usage_is_told_by_context_and_by_principal(open_stage: OpenStage) 
 
 
 async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -> None:
-    stage, _ = await replying(open_stage, [TextDelta("Done."), Usage(100, 10)])
+    stage, _ = await replying(
+        open_stage, [TextDelta("Done."), TokenUsage(input_tokens=100, output_tokens=10)]
+    )
     await stage.play("Go.")
     total = (await stage.call("kernel.usage"))["total"]
     await stage.runner.close()
@@ -104,7 +111,7 @@ async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -
 async def test_turn_whose_budget_is_used_up_is_stopped(
     open_stage: OpenStage, settings: TurnSettings, said: str
 ) -> None:
-    provider = Replying([LIST, Usage(1_000, 50)])
+    provider = Replying([LIST, TokenUsage(input_tokens=1_000, output_tokens=50)])
     stage = await open_stage(remote(provider, price=PRICE), settings=settings)
     await stage.play("Go.")
     assert len(provider.requests) <= 1

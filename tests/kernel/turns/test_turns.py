@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.messages import ToolMessage, check_correlation
+from antiphon_kernel.messages import ToolMessage, open_tool_uses
 from antiphon_kernel.providers import (
     End,
     ErrorKind,
@@ -22,11 +22,11 @@ from antiphon_kernel.providers import (
     TextDelta,
     ThinkingDelta,
     ThinkingEnd,
+    TokenUsage,
     ToolCallDelta,
     ToolCallEvent,
     ToolCallStart,
     TurnEvent,
-    Usage,
 )
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
@@ -55,7 +55,7 @@ FULL_TURN = recording(
     "aria",
     [ThinkingDelta("Let me "), ThinkingDelta("look.\n"), shell_call("printf 'a\\nb\\n'")],
     [TextDelta("Two "), TextDelta("lines.\n"), shell_call("exit 3", "c2")],
-    [TextDelta("It failed."), Usage(10, 20), End("end_turn")],
+    [TextDelta("It failed."), TokenUsage(input_tokens=10, output_tokens=20), End("end_turn")],
 )
 EVENTS = sum(len(steps) for steps in FULL_TURN.rounds)
 
@@ -220,7 +220,7 @@ def check_answered(stage: Stage, provider: Replying) -> None:
     results = [one.parent for one in stage.of_kind(BlockKind.TOOL_RESULT)]
     assert sorted(calls) == sorted(one or "" for one in results)
     for prompt in provider.prompts:
-        check_correlation(prompt.conversation.messages)
+        assert not open_tool_uses(prompt.conversation.messages)
 
 
 PASSING = {

@@ -384,6 +384,12 @@ class Composer(Horizontal):
         self.editor.refresh()
         self.post_message(self.Changed())
 
+    def write(self, text: str) -> None:
+        """Write another message, and go to its end."""
+        self.draft.write(text)
+        self.editor.move_cursor(self.editor.document.end)
+        self.editor.focus()
+
     @property
     def shows_all(self) -> bool:
         """Return whether the whole message is on the screen, as soon as the next frame is drawn."""

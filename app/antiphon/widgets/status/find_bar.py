@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Input
 
@@ -47,6 +45,8 @@ class FindCount(StatusLine):
 class HitSearch(Protocol):
     """The search whose text is typed."""
 
+    def look_for(self, query: str) -> None: ...
+
     def stay(self) -> None: ...
 
     def leave(self) -> None: ...
@@ -68,12 +68,6 @@ class FindBar(Horizontal):
         width: 1fr; height: 1; border: none; padding: 0; background: transparent;
     }
     """
-
-    @dataclass
-    class QueryChanged(Message):
-        """Another text is to be found."""
-
-        query: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +106,7 @@ class FindBar(Horizontal):
     @on(Input.Changed)
     def _query_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.QueryChanged(event.value))
+        self.search.look_for(event.value)
 
     def action_keep_hit(self) -> None:
         self.search.stay()

@@ -100,13 +100,10 @@ class HistoryCache:
     async def read_each(
         self, blocks: Sequence[str], read: Callable[[BlockHistory], T]
     ) -> AsyncIterator[list[T]]:
-        """Call `read` with the history of each block, in order, and yield the results in batches.
+        """Call `read` with the up-to-date history of each block; yield the results in batches.
 
         The cost is linear in the number of blocks and transactions, and only the histories of one
         batch are in memory. None is open and nothing is collected while the caller holds a batch.
-
-        Args:
-            read: called when the history is up to date with the document.
         """
         index = JournalIndex(
             self._journal,
@@ -176,11 +173,7 @@ class HistoryCache:
         return results
 
     def follow(self, op: Callable[[], StoredOp]) -> None:
-        """A transaction has been applied to the document.
-
-        Args:
-            op: makes it, if anybody wants to know.
-        """
+        """Follow a transaction of the document, which `op` makes if anybody wants to know."""
         if not self._open and not self._collecting:
             return
         new = op()
@@ -208,26 +201,19 @@ class HistoryCache:
         """
         numbers, other = {self._number_of(one): one for one in blocks}, list[BlockHistory]()
         for exact in (False, True):
-            histories = {number: self._new_history(one) for number, one in numbers.items()}
-            slices = TimeSlice()
             async with self._collected() as (begun, collected):
-                only = None if exact else numbers
-                ops = await self._journal.ops(self._context, upto=begun, blocks=only)
                 try:
-                    inherited = await self._authors.read(numbers, exact=exact)
-                    replay = FollowedHistories(histories, inherited)
-                    for op in ops:
-                        replay.follow(op)
-                        await slices.pause()
+                    replay = await self._authors.replay(numbers, begun, exact=exact)
                     for op in collected:
                         replay.follow(op)
                 except DifferentTextError:
                     if exact:
                         raise
                     continue
-            other = [one for one in histories.values() if not self._same_result(one)]
+            histories = replay.histories.values()
+            other = [one for one in histories if not self._same_result(one)]
             if not other:
-                self._open.update((one.block, one) for one in histories.values())
+                self._open.update((one.block, one) for one in histories)
                 return
         raise _difference(other[0].block)
 

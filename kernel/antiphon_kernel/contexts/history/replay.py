@@ -7,18 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, ItemOwners, JournalIndex
-from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
+from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import Schema, each_part, is_counter, is_text, path_of
-from antiphon_kernel.storage import (
-    ContextRow,
-    InheritedRun,
-    InheritedText,
-    Journal,
-    StoredOp,
-)
+from antiphon_kernel.storage import ContextRow, InheritedText, Journal, StoredOp
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.ids import moved_block
+from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _NOTHING: Final = DecodedUpdate((), ())
@@ -49,7 +44,7 @@ class FollowedHistories:
             histories: new ones, by the block's number.
             inherited: who wrote the texts of blocks that are copies.
         """
-        self._histories = histories
+        self.histories = histories
         self._inherited = inherited
         numbers = {history.block: number for number, history in histories.items()}
         self._owners = ItemOwners(lambda block: numbers.get(block, NO_BLOCK))
@@ -63,8 +58,8 @@ class FollowedHistories:
             self._owners.assign(update, block)
         else:
             parts = self._owners.split(update)
-        for block in (op.versions.keys() | parts.keys()) & self._histories.keys():
-            history, version = self._histories[block], op.versions.get(block)
+        for block in (op.versions.keys() | parts.keys()) & self.histories.keys():
+            history, version = self.histories[block], op.versions.get(block)
             if version is None and op.operation != SYNC:
                 continue
             part = parts.get(block, _NOTHING)
@@ -75,11 +70,7 @@ class FollowedHistories:
 
 
 def history_change(op: StoredOp, update: DecodedUpdate, version: int) -> HistoryChange:
-    """Return a transaction, or a part of it, as the history of a block follows it.
-
-    Args:
-        version: of the block, as the transaction leaves it.
-    """
+    """Return what the history of a block follows of a transaction, which leaves it in a version."""
     turn = UndoDirection(op.operation) if op.unit and op.operation in tuple(UndoDirection) else None
     return HistoryChange(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
 
@@ -102,16 +93,14 @@ def copied_texts(stored: Iterable[InheritedText]) -> Inherited:
     """Return the copied texts whose authors the journal states."""
     found: dict[tuple[int, int], dict[str | None, CopiedText]] = {}
     for one in stored:
-        runs = CopiedText(list(map(_run, one.runs)))
-        found.setdefault((one.block, one.version), {})[one.section] = runs
+        found.setdefault((one.block, one.version), {})[one.section] = CopiedText(one.runs)
     return found
 
 
 def inherit(history: BlockHistory, copied: Copied) -> None:
     """Name those who wrote what was copied before; the history must stand at the copy.
 
-    Raises:
-        DifferentTextError: if that is another text than is known of them.
+    Raises DifferentTextError if that is another text than is known of them.
     """
     for path, one in copied.items():
         if one.text is not None and one.text != history.text(path):
@@ -148,14 +137,16 @@ class InheritedAuthors:
         """
         return await self._inherited(self._context, blocks, exact=exact)
 
+    async def replay(
+        self, blocks: Mapping[int, str], upto: int, *, exact: bool
+    ) -> FollowedHistories:
+        """Return the histories of blocks up to a transaction; else as `read`."""
+        return await self._replay(self._context, blocks, upto, exact=exact)
+
     async def as_of(self, blocks: Mapping[int, str], version: int) -> dict[str, Copied]:
         """Return the texts of blocks as they were at a version of the context, with their authors.
 
-        Args:
-            blocks: the id of each block, by its number.
-
-        Raises:
-            CorruptContextError, AntiphonError: as `read`.
+        Takes and raises what `read` does.
         """
         try:
             found = await self._texts(self._context, version, blocks, exact=False)
@@ -168,8 +159,7 @@ class InheritedAuthors:
     ) -> Inherited:
         """Return the copied texts of blocks of a context, which may be a source of this one.
 
-        Args:
-            blocks: the id that each has in the context that is asked about, by its number.
+        `blocks` has their ids in the context that is asked about, by number.
         """
         found = {**copied_texts(await self._journal.inherited(row, blocks))}
         origin = row.origin
@@ -187,6 +177,19 @@ class InheritedAuthors:
         self, row: ContextRow, upto: int, blocks: Mapping[int, str], *, exact: bool
     ) -> dict[int, Copied]:
         """Return the texts of blocks of a context as they were at a version of it."""
+        found: dict[int, Copied] = {}
+        replay = await self._replay(row, blocks, upto, exact=exact)
+        for number, history in replay.histories.items():
+            found[number] = {
+                path: CopiedText(with_block(history.blame(path), history.block), history.text(path))
+                for path in text_paths(self._schema_of(blocks[number]))
+            }
+            history.release()
+        return found
+
+    async def _replay(
+        self, row: ContextRow, blocks: Mapping[int, str], upto: int, *, exact: bool
+    ) -> FollowedHistories:
         histories = {
             number: new_history(moved_block(one, row.id), self._schema_of(one))
             for number, one in blocks.items()
@@ -196,14 +199,7 @@ class InheritedAuthors:
         async for op in self._ops(row, upto, histories, exact=exact):
             replay.follow(op)
             await slices.pause()
-        found: dict[int, Copied] = {}
-        for number, history in histories.items():
-            found[number] = {
-                path: CopiedText(_runs_of(history, path), history.text(path))
-                for path in text_paths(self._schema_of(blocks[number]))
-            }
-            history.release()
-        return found
+        return replay
 
     async def _ops(
         self, row: ContextRow, upto: int, numbers: Collection[int], *, exact: bool
@@ -221,15 +217,10 @@ class InheritedAuthors:
             yield op
 
 
-def _runs_of(original: BlockHistory, path: str | None) -> list[Run]:
-    """Authors of a text of an original, each with the block whose version it is."""
+def with_block(runs: Iterable[Run], block: str | None) -> list[Run]:
+    """Return runs of a copied text with the block that has the versions: `block`, or the copy."""
 
     def stated(stamp: Stamp) -> Stamp:
-        return stamp if stamp.block is not None else replace(stamp, block=original.block)
+        return stamp if stamp.block is not None else replace(stamp, block=block)
 
-    return [replace(run, stamp=stated(run.stamp)) for run in original.blame(path)]
-
-
-def _run(stored: InheritedRun) -> Run:
-    stamp = Stamp(stored.principal, stored.version, stored.time, stored.block)
-    return Run(stored.end - stored.start, stamp)
+    return [replace(run, stamp=stated(run.stamp)) for run in runs]

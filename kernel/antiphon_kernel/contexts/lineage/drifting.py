@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from antiphon_kernel.contexts.commit_types import CommitHandle, Inherited
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.history.replay import Copied, InheritedAuthors
+from antiphon_kernel.contexts.history.replay import Copied, InheritedAuthors, with_block
 from antiphon_kernel.contexts.ordering import orders_at
 from antiphon_kernel.contexts.undo_stack import UndoKind
 from antiphon_kernel.document.block_copy import copy_block
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.block_history import Run
-from antiphon_kernel.storage import ContextRow, DriftRow, InheritedRun, Journal
+from antiphon_kernel.storage import ContextRow, DriftRow, Journal
 from antiphon_kernel.types.block_metadata import DRIFT
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -97,11 +96,7 @@ def write_drift(
     time: int,
     changes: Changes,
 ) -> WrittenDrift:
-    """Deliver a drift in one transaction of its target, which is one step of undo there.
-
-    Raises:
-        AntiphonError: what `Context.write` raises.
-    """
+    """Deliver a drift in one transaction of its target, which is one step of undo there."""
     document, source = context.document, taken.document
     header_block = str(context.next_block_id(actor.principal.id))
     authors = {one: BlockId.parse(one).principal for one in taken.blocks}
@@ -124,14 +119,13 @@ def write_drift(
 
     copied = {
         copies[block]: {
-            path: inherited_runs(one.runs, block)
-            for path, one in taken.authors.get(block, {}).items()
+            path: with_block(one.runs, block) for path, one in taken.authors.get(block, {}).items()
         }
         for block in taken.blocks
     }
     inherited = {**copied, **changes.inherited}
     runs = (run for texts in inherited.values() for found in texts.values() for run in found)
-    known = dict.fromkeys([*authors.values(), *(run.principal for run in runs)])
+    known = dict.fromkeys([*authors.values(), *(run.stamp.principal for run in runs)])
     everybody = list(map(principal_of, known))
 
     def write() -> None:
@@ -173,17 +167,3 @@ def _copied_header(header: BlockHeader, context: Context, origin: DriftOrigin) -
     if header.status in (Status.PENDING, Status.RUNNING):
         copied = copied._replace(status=Status.ERROR, stop_reason=INTERRUPTED)
     return copied
-
-
-def inherited_runs(runs: Iterable[Run], block: str | None) -> list[InheritedRun]:
-    """Return what is stored of the authors of a text that was copied.
-
-    Args:
-        block: the original, if it is the one that has the versions; None if it is the copy.
-    """
-    found: list[InheritedRun] = []
-    for run in runs:
-        start, stamp = found[-1].end if found else 0, run.stamp
-        of = stamp.principal, stamp.version, stamp.time, stamp.block or block
-        found.append(InheritedRun(start, start + run.length, *of))
-    return found

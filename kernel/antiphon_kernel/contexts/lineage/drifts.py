@@ -24,11 +24,7 @@ class Drifts:
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     async def load(self, is_known: Callable[[int], bool]) -> None:
-        """Read what is on disk; what is on its way there stays.
-
-        Args:
-            is_known: whether a number is that of a context which is known here.
-        """
+        """Read what is on disk of contexts that are known here; what is on its way there stays."""
         self._newer.clear()
         for row in await self._journal.drifts():
             is_newer = row.id not in self._newer and not self.lock(row.id).locked()

@@ -5,7 +5,6 @@ What is copied is captured at one moment, so the context goes on being written m
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from antiphon_kernel.contexts.context_journal import BlockIds
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
+from antiphon_kernel.contexts.opening.loader import finish
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_update
@@ -24,10 +24,8 @@ from antiphon_kernel.storage import (
     BlockRow,
     Commit,
     ContextRow,
-    CorruptContextError,
     ForkOrigin,
     Journal,
-    SessionRow,
     Snapshot,
 )
 from antiphon_kernel.time_slice import TimeSlice
@@ -38,7 +36,7 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader, TextSplice
 from antiphon_kernel.validation import without_damage, without_question
-from antiphon_kernel.yjs.merge import FAN_IN, merge
+from antiphon_kernel.yjs.merge import merge
 
 FORK: Final = "fork"
 """The operation that makes a copy."""
@@ -85,11 +83,7 @@ async def read_now(context: Context, client_id: int) -> Document:
 
 
 def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader]) -> Document:
-    """Return the document of a whole state.
-
-    Args:
-        headers: those of its blocks.
-    """
+    """Return the document of a whole state, and of the headers of its blocks."""
     document = Document(client_id)
     document.apply_part(merge(state))
     for _ in document.finish_parts(headers=headers):
@@ -98,25 +92,9 @@ def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader])
 
 
 async def read_version(journal: Journal, row: ContextRow, at: int, client_id: int) -> Document:
-    """A context as it was at one of its versions.
-
-    Raises:
-        CorruptContextError: if a record cannot be read.
-        AntiphonError: storage_failed.
-    """
-    ops = await journal.ops(row, upto=at)
-    document = Document(client_id)
-    try:
-        for begin in range(0, len(ops), FAN_IN):
-            document.apply_part(merge([op.update for op in ops[begin : begin + FAN_IN]]))
-            await asyncio.sleep(0)
-        for _ in document.finish_parts():
-            await asyncio.sleep(0)
-        return document
-    except ValueError as error:
-        document.close()
-        what = f"its changes up to seq {at} cannot be applied ({error})"
-        raise CorruptContextError(row, what) from error
+    """A context as it was at one of its versions. Raises CorruptContextError, storage_failed."""
+    updates = [op.update for op in await journal.ops(row, upto=at)]
+    return await finish(Document(client_id), row, updates, at)
 
 
 async def start_fork(
@@ -125,18 +103,13 @@ async def start_fork(
     """Return the initial content of the new context: its members, then each block.
 
     Each block has a transaction of its own, so that to read the history of one is not to read them
-    all; and there is a snapshot, so that to open the context is not to read them all either.
-
-    Args:
-        client_id: under which the copies are written.
-        limits: of header values; damaged ones are left out.
+    all; and there is a snapshot, so that to open the context is not to read them all either. The
+    copies are written under `client_id`; header values beyond the limits are left out.
     """
-    source, session = fork.document, SessionRow.of(actor)
-    commits: list[Commit] = []
+    source, commits = fork.document, list[Commit]()
 
     def add(update: bytes, blocks: tuple[BlockRow, ...] = (), operation: str = FORK) -> None:
-        seq = len(commits) + 2
-        commits.append(Commit(row, seq, time, actor.principal, session, operation, blocks, update))
+        commits.append(Commit(row, len(commits) + 2, time, actor, operation, blocks, update))
 
     copier, slices = BlockCopier(source, client_id), TimeSlice()
     members = copier.add_members(source.members())
@@ -158,7 +131,7 @@ async def start_fork(
             source_block=block,
         )
         if names_turns:
-            names |= copied_names(source.header(block), copy)
+            names |= copied_ids(block, copy, moment_or_start(source.header(block).created))
             copied = copied._replace(metadata=moved_metadata(header.metadata, names))
         headers.append(copied)
         add(copier.copy(block, copied, next(texts)), (BlockRow(number, copy, 1),))
@@ -177,18 +150,12 @@ async def start_fork(
     return InitialContent(commits, origin)
 
 
-def copied_names(header: BlockHeader, copy: str) -> dict[str, str]:
-    """Return what is derived from the id of a block, by that which is from the id of its copy."""
-    return copied_ids(header.id, copy, moment_or_start(header.created))
-
-
 def _rename(
     source: Document, copies: Mapping[str, str], names: Mapping[str, str]
 ) -> InitialChange | None:
     """Return the change that makes copied summaries name what was copied by the paths it has now.
 
-    Args:
-        names: what is derived from the id of each block, by that which is from the id of its copy.
+    `names` has what is derived from the id of each copy, by what is from that of its original.
     """
     splices: dict[str, list[TextSplice]] = {}
     for block, copy in copies.items() if names else ():
@@ -229,10 +196,10 @@ async def _make_changes(
         known: the row of each block that is there.
         commits: those from seq 2 on; the last of all gets the snapshot.
     """
-    ids, session, slices = BlockIds(row.id, known), SessionRow.of(actor), TimeSlice()
+    ids, slices = BlockIds(row.id, known), TimeSlice()
     for change in changes:
         with document.transaction(change.operation) as transaction:
-            MemberRegistry(document).ensure_member(actor)
+            MemberRegistry(document).introduce(actor.principal)
             change.apply(document, lambda: str(ids.next(actor.principal.id)))
         update = transaction.update
         assert update is not None, "a change of a new context changes it"
@@ -243,8 +210,8 @@ async def _make_changes(
             before = known.get(block) or BlockRow(len(known) + 1, block, 0)
             known[block] = before._replace(version=before.version + 1)
             rows.append(known[block])
-        seq, of = len(commits) + 2, change.operation
-        commits.append(Commit(row, seq, time, actor.principal, session, of, tuple(rows), update))
+        of = change.operation
+        commits.append(Commit(row, len(commits) + 2, time, actor, of, tuple(rows), update))
         await slices.pause()
     snapshot = Snapshot(commits[-1].seq, document.state_vector(), (document.update_since(),))
     commits[-1] = commits[-1]._replace(snapshot=snapshot)

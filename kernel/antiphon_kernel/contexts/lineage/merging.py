@@ -16,7 +16,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.history.replay import CopiedText, text_paths
 from antiphon_kernel.contexts.lineage.drifts import Drifts
-from antiphon_kernel.document.history.block_history import BlockHistory, Run
+from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.schema import TextSchema
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.text.merge_edits import EditMerge, MergeSplice, merge_edits
@@ -26,6 +26,7 @@ from antiphon_kernel.types.drift import is_drifted
 from antiphon_kernel.types.enums import DriftKind, Role, Status
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.ids import moved_block
+from antiphon_kernel.types.records import Run, Stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,7 @@ def check_mergeable(source: Context, target: Context) -> None:
 
 
 async def plan_merge(drifts: Drifts, source: Context, target: Context) -> MergePlan:
-    """Return what it is to merge a fork into the context that it was forked from.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """Return what it is to merge a fork into the context that it was forked from."""
     while True:
         touched = set[str]()
         stop = source.applied.listen(partial(_note, touched))
@@ -236,18 +233,18 @@ def _is_offered(source: Context, block: str, target: Context) -> bool:
     return is_said and is_done and not came_from_there and (says or has_form)
 
 
-def runs_of_splices(splices: Iterable[MergeSplice], theirs: Sequence[Run], own: Run) -> list[Run]:
+def runs_of_splices(splices: Iterable[MergeSplice], theirs: Sequence[Run], own: Stamp) -> list[Run]:
     """Return the authors of what splices insert, in order.
 
     Args:
         theirs: authors of the text that it comes from.
-        own: whoever wrote what comes from nowhere; its length does not count.
+        own: whoever wrote what comes from nowhere.
     """
     found: list[Run] = []
     for splice in splices:
         left, at = len(splice.inserted), splice.source
         if at is None:
-            found.append(Run(left, own.stamp))
+            found.append(Run(left, own))
             continue
         end = 0
         for run in theirs:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal, SessionRow
+from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind
@@ -35,7 +35,10 @@ First = Callable[[ContextRow], Awaitable[InitialContent]]
 
 
 class ContextRegistry:
-    """Every context as the journal has it; whether one is open is not known here."""
+    """Every context as the journal has it; whether one is open is not known here.
+
+    Reading and writing the journal raise AntiphonError storage_failed.
+    """
 
     def __init__(self, journal: Journal, clock: Clock, ids: IdSource, guard: WriteGuard) -> None:
         self.journal = journal
@@ -79,11 +82,7 @@ class ContextRegistry:
         return self._rows[context]
 
     def find(self, reference: str) -> ContextId:
-        """A context by label, id or prefix of an id.
-
-        Raises:
-            AntiphonError: context_not_found, ambiguous_id.
-        """
+        """A context by label, id or prefix of an id; raises context_not_found or ambiguous_id."""
         row = self._rows.get(ContextId(reference))
         if row is not None:
             return row.id
@@ -91,11 +90,7 @@ class ContextRegistry:
         return ContextId(resolve(reference, self._labels, what="context", missing=missing))
 
     async def look_up(self, reference: str) -> ContextId:
-        """Return what `find` does; what others have made meanwhile is found too.
-
-        Raises:
-            AntiphonError: context_not_found, ambiguous_id, storage_failed.
-        """
+        """Return what `find` does; what others have made meanwhile is found too."""
         try:
             return self.find(reference)
         except AntiphonError as error:
@@ -119,11 +114,7 @@ class ContextRegistry:
         return number
 
     def free_label(self, stem: str, besides: Collection[str] = ()) -> str:
-        """A label that nobody has: the stem itself, or with a number behind it.
-
-        Args:
-            besides: further labels that are not free.
-        """
+        """A label that nobody has, nor `besides`: the stem itself, or with a number behind it."""
         taken = self._labels.keys() | self._reserved | set(besides)
         label, number = stem[:NAME_LENGTH], 1
         while label in taken:
@@ -148,8 +139,7 @@ class ContextRegistry:
             asker: whoever wants it, and must have the right to write when it is committed.
 
         Raises:
-            AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied;
-                storage_failed.
+            AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied.
         """
 
         async def alone(rows: Sequence[ContextRow]) -> list[InitialContent]:
@@ -171,10 +161,7 @@ class ContextRegistry:
 
         Args:
             first: makes the beginning of each; a fork stands behind its source.
-            asker: as `create` takes it.
-
-        Raises:
-            AntiphonError: as `create` does.
+            asker: as `create` takes it, which raises the same.
         """
         reserved: list[str] = []
         try:
@@ -195,18 +182,8 @@ class ContextRegistry:
             for at, (row, beginning) in enumerate(zip(rows, beginnings, strict=True)):
                 row = replace(row, origin=beginning.origin, creator=asker.principal.id)
                 rows[at] = self._numbers[row.number] = row
-                commits.append(
-                    Commit(
-                        context=row,
-                        seq=1,
-                        time=time,
-                        principal=founder.principal,
-                        session=SessionRow.of(founder),
-                        operation="found",
-                        blocks=(),
-                        update=genesis_update(row.id, row.epoch, row.label),
-                    )
-                )
+                update = genesis_update(row.id, row.epoch, row.label)
+                commits.append(Commit(row, 1, time, founder, "found", (), update))
                 commits += beginning.commits
         except BaseException:
             self._reserved.difference_update(reserved)
@@ -216,11 +193,7 @@ class ContextRegistry:
         return rows
 
     async def rename(self, actor: Actor, context: Context, label: str) -> int:
-        """Give a context another label; the version of the context that has it.
-
-        Raises:
-            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
-        """
+        """Give a context another label, as `create` does; the version of it that has that."""
         row = context.row
         if label == row.label:
             return await _unchanged(context)
@@ -237,8 +210,7 @@ class ContextRegistry:
     async def archive(self, actor: Actor, context: Context, archived: bool) -> int:
         """Put a context out of the way, or back; the version of the context that is so.
 
-        Raises:
-            AntiphonError: invalid_params for the default context; storage_failed.
+        Raises AntiphonError invalid_params for the default context.
         """
         row = context.row
         if archived == (row.archived is not None):

@@ -38,12 +38,8 @@ async def open_document(
 ) -> tuple[StoredContext, Document]:
     """Load a context from the journal, and build its document.
 
-    Args:
-        client_id: a random one, from which the document's is derived.
-
-    Raises:
-        CorruptContextError: if what is stored cannot be read.
-        AntiphonError: storage_failed.
+    The document's client id is derived from `client_id`, a random one. Raises CorruptContextError
+    if what is stored cannot be read, and storage_failed.
     """
     with without_collection():
         last, clients, snapshot = await asyncio.gather(
@@ -67,16 +63,9 @@ async def open_document(
 async def open_recent(
     journal: Journal, row: ContextRow, client_id: int
 ) -> tuple[StoredContext, Document] | None:
-    """Load the last blocks of a context, and build a document of them.
+    """Load the last blocks of a context, and build a document of them, as `open_document` does.
 
     None if they are not stored, or more has changed since than their texts.
-
-    Args:
-        client_id: as for `open_document`.
-
-    Raises:
-        CorruptContextError: if what is stored cannot be read.
-        AntiphonError: storage_failed.
     """
     recent = await journal.recent_states.read(row)
     if recent is None:
@@ -117,33 +106,42 @@ def _short(drawn: int, taken: Container[int]) -> int:
     return own
 
 
-async def _finish(document: Document, stored: StoredContext) -> Document:
-    updates = stored.updates
+async def finish(
+    document: Document,
+    row: ContextRow,
+    updates: Sequence[bytes],
+    seq: int,
+    blocks: Iterable[str] = (),
+) -> Document:
+    """Read the transactions behind what a document has read already, up to `seq`; return it.
+
+    `blocks` are ids of its blocks that somebody else keeps. Raises CorruptContextError, naming the
+    transaction that cannot be read where that can be told.
+    """
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]
         try:
             document.apply_part(merge(piece))
         except ValueError as error:
             document.close()
-            first = stored.seq - len(updates) + at + 1
-            raise _unreadable(stored.row, piece, first, error) from error
+            first = seq - len(updates) + at + 1
+            for number, update in enumerate(piece, first):
+                try:
+                    decode_update(update)
+                except ValueError as inner:
+                    what = f"its changes cannot be read ({inner})"
+                    raise CorruptContextError(row, what, number) from error
+            what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
+            raise CorruptContextError(row, what, first) from error
         await asyncio.sleep(0)
-    for _ in document.finish_parts(row.id for row in stored.blocks):
+    for _ in document.finish_parts(blocks):
         await asyncio.sleep(0)
     return document
 
 
-def _unreadable(
-    row: ContextRow, piece: Sequence[bytes], first: int, error: ValueError
-) -> CorruptContextError:
-    """The error of a piece, naming the transaction where that can be told."""
-    for seq, update in enumerate(piece, first):
-        try:
-            decode_update(update)
-        except ValueError as inner:
-            return CorruptContextError(row, f"its changes cannot be read ({inner})", seq)
-    what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
-    return CorruptContextError(row, what, first)
+async def _finish(document: Document, stored: StoredContext) -> Document:
+    ids = (row.id for row in stored.blocks)
+    return await finish(document, stored.row, stored.updates, stored.seq, ids)
 
 
 _PAUSE_SECONDS: Final = 0.01

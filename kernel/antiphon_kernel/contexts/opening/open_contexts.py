@@ -50,7 +50,10 @@ R = TypeVar("R")
 
 
 class OpenContexts:
-    """Every open context, with what watches it."""
+    """Every open context, with what watches it.
+
+    Opening and storing raise AntiphonError storage_failed, or CorruptContextError.
+    """
 
     def __init__(
         self,
@@ -110,11 +113,7 @@ class OpenContexts:
         return found
 
     async def stored_page(self, context: ContextId) -> ContextPage | None:
-        """The last page of a context that is not open; None if it is, or has changed since.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """The last page of a context that is not open; None if it is, or has changed since."""
         if context in self._open:
             return None
         self._quarantine.raise_if_quarantined(context)
@@ -134,8 +133,7 @@ class OpenContexts:
     async def open(self, context: ContextId, *, is_partial: bool = False) -> Context:
         """A context of the directory, opened if it is not yet; open until the work is over.
 
-        Args:
-            is_partial: whether the last blocks of a long one are enough.
+        If `is_partial`, the last blocks of a long one are enough.
         """
         async with self._opening.setdefault(context, asyncio.Lock()):
             found = self._open.get(context)
@@ -240,9 +238,7 @@ class OpenContexts:
     async def hand_over(self, root: int) -> None:
         """Write all of a tree, and let another kernel have it.
 
-        Raises:
-            NotOwnerError: if a program is writing in it, which goes on here.
-            AntiphonError: storage_failed.
+        Raises NotOwnerError if a program is writing in it, which goes on here.
         """
         ownership = self._ownership
         assert ownership is not None
@@ -259,9 +255,7 @@ class OpenContexts:
     async def own(self, row: ContextRow) -> None:
         """Return when no other kernel has a context, for what is stored of it without opening it.
 
-        Raises:
-            NotOwnerError: if another kernel keeps it.
-            AntiphonError: storage_failed.
+        Raises NotOwnerError if another kernel keeps it.
         """
         if self._ownership is not None:
             root = self._directory.root(row.number)
@@ -307,8 +301,7 @@ class OpenContexts:
     async def _store_all(self, context: Context, *, is_wanted: bool) -> None:
         """Bring in what has been accepted, and write what opening the context again needs.
 
-        Args:
-            is_wanted: whether another kernel opens it at once if it is used: its clients wait.
+        If it `is_wanted`, another kernel opens it at once if it is used: its clients wait.
         """
         await context.in_flight.finish()
         context.appends.flush_all()
@@ -341,8 +334,7 @@ class OpenContexts:
     async def end_session(self, session: SessionId, *, leaves_leases: bool) -> None:
         """Interrupt the blocks a session has left running; wait until that is on disk.
 
-        Args:
-            leaves_leases: whether they are interrupted only when nobody writes in them for a while.
+        If it `leaves_leases`, only when nobody writes in them for a while.
         """
         left = self._writers.end_session(session, leaves_leases=leaves_leases)
         self._watch_leases()

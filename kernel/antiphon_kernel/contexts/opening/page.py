@@ -59,11 +59,7 @@ def has_page(context: Context, around: str) -> bool:
 
 
 def read_page(context: Context, around: str | None = None) -> ContextPage:
-    """Return a page of an open context.
-
-    Args:
-        around: a block in the middle of it, of which `has_page` is true; the last blocks if None.
-    """
+    """Return the last page of an open context, or the one `around` a block; see `has_page`."""
     order = context.document.order
     end = len(order)
     if around is not None:

@@ -19,9 +19,8 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.context_users import UseScope
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.storage import (
-    Candidate,
     ContextRow,
-    Indexed,
+    IndexedText,
     SearchFilter,
     SearchTable,
     row_number,
@@ -117,22 +116,21 @@ class SearchIndex:
 
     async def texts(
         self, wanted: SearchFilter, after: int, changes: SearchChanges
-    ) -> AsyncIterator[list[tuple[Candidate, str]]]:
+    ) -> AsyncIterator[list[IndexedText]]:
         """The blocks behind row `after` that have what is wanted, in order of creation."""
         changed = {row: one for row, one in changes.blocks.items() if row > after}
         while True:
             found = await self.table.candidates(wanted, after, _BLOCKS)
-            last = found[-1].row if len(found) == _BLOCKS else None
-            indexed = {one.row: one for one in found if one.row not in changed}
+            last = found[-1][0] if len(found) == _BLOCKS else None
+            lengths = {row: length for row, length in found if row not in changed}
             due = [row for row in changed if row > after and (last is None or row <= last)]
-            for rows in _portions(sorted([*indexed, *due]), indexed):
-                stored = await self.table.texts([row for row in rows if row in indexed])
-                read = {row: _read(row, *changed[row], wanted) for row in rows if row in changed}
-                for context in {changed[row][0] for row in read}:
+            for rows in _portions(sorted([*lengths, *due]), lengths):
+                stored = await self.table.texts([row for row in rows if row in lengths])
+                read = [_read(row, *changed[row]) for row in rows if row in changed]
+                for context in {changed[one.row][0] for one in read}:
                     await context.wait_persisted()
-                pairs = {row: (indexed[row], text) for row, text in stored.items()}
-                pairs.update((row, pair) for row, pair in read.items() if pair is not None)
-                yield [pairs[row] for row in rows if row in pairs]
+                texts = [*stored, *filter(wanted.matches, read)]
+                yield sorted(texts, key=lambda one: one.row)
             if last is None:
                 return
             after = last
@@ -150,13 +148,11 @@ class SearchIndex:
     async def _index(self, row: ContextRow, context: Context) -> None:
         seq = context.seq
         await context.wait_persisted()
-        waiting: list[Indexed] = []
+        waiting: list[IndexedText] = []
         size = 0
         for number, block in await self.table.changed(row.number):
-            header, text = context.document.header(block), render(context.document, block)
-            version, kind = context.blocks.version(block), str(header.kind)
-            waiting.append(Indexed(row.number, number, version, kind, header.path, text))
-            size += len(text)
+            waiting.append(_read(row_number(row.number, number), context, block))
+            size += len(waiting[-1].text)
             if len(waiting) >= _BLOCKS or size >= _CODE_POINTS:
                 await self._store(context, waiting)
                 waiting, size = [], 0
@@ -165,7 +161,7 @@ class SearchIndex:
         await self._store(context, waiting)
         await self.table.mark_indexed(row.number, seq)
 
-    async def _store(self, context: Context, texts: Sequence[Indexed]) -> None:
+    async def _store(self, context: Context, texts: Sequence[IndexedText]) -> None:
         await context.wait_persisted()  # a version that is lost in a failing commit is given again
         await self.table.store(texts)
 
@@ -175,13 +171,13 @@ class SearchIndex:
             _log.error("the search index stays behind: %s", error, exc_info=error)
 
 
-def _portions(rows: Sequence[int], indexed: dict[int, Candidate]) -> Iterator[Sequence[int]]:
+def _portions(rows: Sequence[int], lengths: Mapping[int, int]) -> Iterator[Sequence[int]]:
     """Rows in portions that are read in one go."""
     portion: list[int] = []
     size = 0
     for row in rows:
         portion.append(row)
-        size += indexed[row].length if row in indexed else 0
+        size += lengths.get(row, 0)
         if len(portion) == _BLOCKS or size >= _CODE_POINTS:
             yield portion
             portion, size = [], 0
@@ -189,14 +185,8 @@ def _portions(rows: Sequence[int], indexed: dict[int, Candidate]) -> Iterator[Se
         yield portion
 
 
-def _read(
-    row: int, context: Context, block: str, wanted: SearchFilter
-) -> tuple[Candidate, str] | None:
-    """A block as it is in its document, if it has what is wanted."""
+def _read(row: int, context: Context, block: str) -> IndexedText:
+    """Return a block as it is in its document."""
     header, text = context.document.header(block), render(context.document, block)
-    kind, path = str(header.kind), header.path
-    if kind not in wanted.kinds or not all(literal in text for literal in wanted.literals):
-        return None
-    if wanted.path_prefix is not None and not (path or "").startswith(wanted.path_prefix):
-        return None
-    return Candidate(row, block, context.blocks.version(block), kind, path, len(text)), text
+    version = context.blocks.version(block)
+    return IndexedText(row, block, version, str(header.kind), header.path, text)

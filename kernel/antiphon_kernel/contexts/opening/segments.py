@@ -40,8 +40,7 @@ def omitted_segment(cut: Cut) -> bytes:
 async def join(snapshot: Snapshot, client_id: int) -> Document:
     """Return a document that has read the segments of a state, and what stands for those left out.
 
-    Raises:
-        ValueError: if it is not what it says it is.
+    Raises ValueError if it is not what it says it is.
     """
     omitted = (omitted_segment(snapshot.cut),) if snapshot.cut is not None else ()
     document = Document(client_id)
@@ -61,10 +60,7 @@ async def join(snapshot: Snapshot, client_id: int) -> Document:
 async def cut_state(context: Context, count: int) -> Snapshot | None:
     """Return the last segment of a state, to open the context without the others.
 
-    None if nothing would be left out.
-
-    Args:
-        count: of the blocks to be in it, unless the context lacks others already.
+    It has `count` blocks, unless the context lacks others already. None if nothing is left out.
     """
     cut = context.cut or await RecentBlocks(context).cut(count)
     if not cut.clocks:
@@ -92,14 +88,10 @@ class RecentBlocks:
         """The state vector at that point."""
 
     async def cut(self, count: int) -> Cut:
-        """Return the point that the state begins at which has the last blocks, and all open ones.
+        """Return the point where a state of the last `count` blocks, and all open ones, begins.
 
-        Open are drafts, and calls and texts of programs that are not finished.
-
-        Nothing is left out unless that is most.
-
-        Args:
-            count: of blocks, in document order.
+        Open are drafts, and calls and texts of programs that are not finished. Nothing is left out
+        unless that is most.
         """
         context = self._context
         while True:
@@ -131,11 +123,7 @@ class RecentBlocks:
         )
 
     def is_current(self, cut: Cut, count: int) -> bool:
-        """Return whether a replica that began at a cut some time ago lacks nothing it shows.
-
-        Args:
-            count: of the last blocks, in document order, that it shows.
-        """
+        """Return whether a replica that began at a cut has the last `count` blocks, as they are."""
         meta, _ = self._context.document.stated_values()
         is_known = self._context.holds_last(count)
         return is_known and meta == cut.meta and self._lowest(count) > cut.omitted

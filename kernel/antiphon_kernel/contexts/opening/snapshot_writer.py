@@ -100,11 +100,8 @@ class SnapshotWriter:
     async def write_last(self, recent_blocks: int = 0) -> bool:
         """Write the page, and a snapshot if opening without it would take noticeably longer.
 
-        The last blocks are written too, if there are many more. Of a partial context
-        there is no snapshot.
-
-        Args:
-            recent_blocks: how many last blocks there must be, if more than ordinarily.
+        The last blocks are written too, if there are many more: at least `recent_blocks`, if that
+        is more than ordinarily. Of a partial context there is no snapshot.
 
         Returns whether all that was due is on disk; else the reason is logged.
         """

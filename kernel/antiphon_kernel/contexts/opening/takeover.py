@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from dataclasses import dataclass
 
 from antiphon_kernel.cluster import Ownership, forwarding
 from antiphon_kernel.contexts.context_users import UseScope
@@ -16,21 +17,15 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Takeover:
     """Looks for trees of forks whose kernel has died, and opens what was open there."""
 
-    def __init__(
-        self,
-        ownership: Ownership,
-        contexts: ContextRegistry,
-        open_contexts: OpenContexts,
-        look_seconds: float,
-    ) -> None:
-        self._ownership = ownership
-        self._contexts = contexts
-        self._open_contexts = open_contexts
-        self._look_seconds = look_seconds
-        self._looking: asyncio.Task[None] | None = None
+    ownership: Ownership
+    contexts: ContextRegistry
+    open_contexts: OpenContexts
+    look_seconds: float
+    _looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to look."""
@@ -44,9 +39,9 @@ class Takeover:
 
     async def _look_forever(self) -> None:
         while True:
-            await asyncio.sleep(self._look_seconds)
+            await asyncio.sleep(self.look_seconds)
             try:
-                roots = await self._ownership.left()
+                roots = await self.ownership.left()
             except AntiphonError as error:
                 _log.warning("nobody looks after what dead kernels have left: %s", error)
                 continue
@@ -56,12 +51,12 @@ class Takeover:
                     await self._take(root)
 
     async def _take(self, root: int) -> None:
-        contexts = self._contexts
+        contexts = self.contexts
         try:
             if not contexts.has_number(root):
                 await contexts.load()
             with forwarding():
-                await self._open_contexts.own(contexts.of_number(root))
+                await self.open_contexts.own(contexts.of_number(root))
             for row in contexts.rows():
                 if contexts.root(row.number) == root:
                     await self._open_changed(row)
@@ -72,9 +67,9 @@ class Takeover:
     async def _open_changed(self, row: ContextRow) -> None:
         """Open a context that was not closed in order: then its last page is what it was."""
         try:
-            if await self._open_contexts.stored_page(row.id) is None:
+            if await self.open_contexts.stored_page(row.id) is None:
                 with forwarding():
-                    await self._open_contexts.open(row.id)
+                    await self.open_contexts.open(row.id)
         except AntiphonError as error:
             if error.code is ErrorCode.NOT_OWNER:
                 raise

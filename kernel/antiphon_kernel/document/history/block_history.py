@@ -51,30 +51,10 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.text.lines import line_count, out_of_range, split_lines
 from antiphon_kernel.types.frozen_json import canonical_json
-from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.types.records import Run, Stamp, TextSplice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, utf16_length
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """One change: who made it, when, and which version of the block it made."""
-
-    principal: str
-    version: int
-    time: int
-    """Milliseconds since the epoch."""
-    block: str | None = None
-    """The block that has this version, if it is the original of a copy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """So many code points in a row that one change wrote."""
-
-    length: int
-    stamp: Stamp
 
 
 @dataclass(frozen=True, slots=True)

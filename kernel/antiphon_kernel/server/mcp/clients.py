@@ -17,7 +17,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.forwarding import Forwarder, SessionCalls
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import NAME_LENGTH, as_name
 from antiphon_kernel.types.records import Actor, Principal
 
@@ -55,7 +55,7 @@ class McpClient:
             work.cancel()
         if work.cancelled():
             said = "The session has ended, and with it the call, which may have taken effect."
-            raise AntiphonError(ErrorCode.PERMISSION_DENIED, said)
+            raise permission_denied(said)
         return work.result()
 
 

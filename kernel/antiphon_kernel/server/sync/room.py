@@ -180,9 +180,9 @@ class Room:
             message = await client.recv()
             await client.rest()
             messages = [message, *await client.arrived(self._limits.merged_updates)]
-            if client.joined and not self.context.structure.ready:
-                if any(map(self._is_write, messages)):
-                    await self.context.read_structure()
+            is_unready = client.joined and not self.context.structure.ready
+            if is_unready and any(map(self._is_write, messages)):
+                await self.context.read_structure()
             for bundle in coalesce(messages):
                 if not self._receive_bundle(client, bundle):
                     for one in bundle.messages:
@@ -328,17 +328,16 @@ class Room:
     def _apply(self, client: SyncConnection, update: bytes, *, complete: bool) -> None:
         if not client.joined:
             raise ValueError("a sync step 1 must come before anything else")
-        receipts = client.receipts
         try:
+            future: asyncio.Future[None]
             if self._changes_nothing(update):
-                settled = asyncio.ensure_future(self.context.wait_persisted())
-                receipts.applied(settled, complete=complete)
+                future = asyncio.ensure_future(self.context.wait_persisted())
             else:
                 future = apply_update(
                     self.context, client.actor, update, client, catching_up=not client.caught_up
                 )
                 client.caught_up = True
-                receipts.applied(future, complete=complete)
+            client.receipts.applied(future, complete=complete)
         except AntiphonError as error:
             self._reject(client, error)
 
@@ -352,29 +351,22 @@ class Room:
         context, actor, complete = self.context, client.actor, isinstance(frame, frames.SyncStep2)
         try:
             await context.whole()
-        except AntiphonError as error:
-            self._reject(client, error)
-            return
-        if len(frame.update) <= _LARGE:
-            while context.in_flight.has(actor):
-                turn = context.in_flight.wait_applied(actor)
-                waiting = asyncio.create_task(turn, name="sync turn")
-                if not await client.wait_closed(waiting):
-                    return
-            self._apply(client, frame.update, complete=complete)
-            return
-        taking = asyncio.create_task(
-            apply_large_update(
+            if len(frame.update) <= _LARGE:
+                while context.in_flight.has(actor):
+                    turn = context.in_flight.wait_applied(actor)
+                    waiting = asyncio.create_task(turn, name="sync turn")
+                    if not await client.wait_closed(waiting):
+                        return
+                self._apply(client, frame.update, complete=complete)
+                return
+            update = apply_large_update(
                 context, actor, frame.update, client, catching_up=not client.caught_up
-            ),
-            name="sync large update",
-        )
-        if not await client.wait_closed(taking):
-            return
-        try:
-            on_disk = taking.result()
-            client.caught_up = True
-            client.receipts.applied(on_disk, complete=complete)
+            )
+            taking = asyncio.create_task(update, name="sync large update")
+            if await client.wait_closed(taking):
+                on_disk = taking.result()
+                client.caught_up = True
+                client.receipts.applied(on_disk, complete=complete)
         except AntiphonError as error:
             self._reject(client, error)
 

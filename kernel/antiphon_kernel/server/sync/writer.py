@@ -89,10 +89,7 @@ class RoomWriter:
 
     def _schedule_flush(self) -> None:
         if self._flush_timer is None:
-            if self._next_flush <= self._loop.time():
-                self._flush_timer = self._loop.call_soon(self._flush)
-            else:
-                self._flush_timer = self._loop.call_at(self._next_flush, self._flush)
+            self._flush_timer = self._loop.call_at(self._next_flush, self._flush)
 
     def _flush(self) -> None:
         self._flush_timer = None

@@ -7,29 +7,29 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from antiphon_kernel.contexts import WriterPresence
-from antiphon_kernel.turns.asker import Asker
-from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks, begin_call, open_result
-from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
-from antiphon_kernel.turns.turn import TurnSettings
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.turns.block_writer import CallBlocks
+from antiphon_kernel.turns.permission import PermissionRequest
+from antiphon_kernel.turns.turn import BaseTurn
+from antiphon_kernel.types.errors import permission_denied
+
+
+@dataclass(eq=False, slots=True)
+class AgentCall:
+    """A call of the agent, from the first word of it to its result."""
+
+    block: str
+    output: str = ""
+    """Its result, as the agent has said it."""
+    result: CallBlocks | None = None
+    has_ended: bool = False
 
 
 @dataclass(eq=False)
-class AgentTurn:
+class AgentTurn(BaseTurn):
     """One turn of one agent, while it is played."""
 
-    writer: BlockWriter
-    presence: WriterPresence
-    prompt: str
-    """The block that is answered."""
-    asker: Asker
-    """Principal with whose rights the agent works."""
-    desk: PermissionDesk
-    """Decides what it may do that it asks about."""
-    settings: TurnSettings
-    calls: dict[str, str] = field(default_factory=dict)
-    """The block of each tool call, by the agent's id of it."""
+    calls: dict[str, AgentCall] = field(default_factory=dict)
+    """Each of its tool calls, by the agent's id of it."""
     read: dict[str, str] = field(default_factory=dict)
     """Text of each file as the agent has last read or written it, by path; kept by its session."""
     permitted: set[tuple[str, str]] = field(default_factory=set)
@@ -50,13 +50,13 @@ class AgentTurn:
             AntiphonError: permission_denied if it is not; people see it, too.
         """
         writer, tool = self.writer, request.tool
-        call = await begin_call(writer, self.prompt, uuid.uuid4().hex, tool, text, 0)
+        call = await writer.begin_call(self.prompt, uuid.uuid4().hex, tool, text, 0)
         writer.describe(call, input=json.dumps(request.arguments))
         request.call_block, request.shown = call, writer.context.document.text(call)
         is_permitted = (tool, *request.arguments.values()) in self.permitted
         refusal = None if is_permitted else await self.desk.decide(request)
-        blocks = await open_result(writer, call)
+        blocks = await writer.open_result(call)
         if refusal is not None:
             await blocks.fail(f"Not run: {refusal}")
-            raise AntiphonError(ErrorCode.PERMISSION_DENIED, refusal)
+            raise permission_denied(refusal)
         return blocks

@@ -41,7 +41,7 @@ async def ask(
     choices: dict[str, PermissionOption] = {}
     for option in sorted(options, key=lambda one: one.kind == "reject_always"):
         choices.setdefault(_DECISIONS[option.kind], option)
-    writer, block = turn.writer, turn.calls[tool_call.tool_call_id]
+    writer, block = turn.writer, turn.calls[tool_call.tool_call_id].block
     header = writer.context.document.header(block)
     about, said = agent_call(header), json_object(header.input or "{}")
     kind = str(about.get("kind", "other"))

@@ -13,6 +13,7 @@ from acp import PROTOCOL_VERSION, schema
 from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
@@ -20,7 +21,6 @@ from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from acp import schema
 
+from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.asker import AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL, CallBlocks
@@ -19,7 +20,6 @@ from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from acp import schema
@@ -13,17 +13,11 @@ from acp import schema
 from antiphon_kernel.document.schema import ListSchema, TextSchema, encode_schema
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.text.patch import unified_diff
-from antiphon_kernel.turns.agents.agent_turn import AgentTurn
+from antiphon_kernel.turns.agents.agent_turn import AgentCall, AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT
-from antiphon_kernel.turns.block_writer import (
-    SHELL,
-    CallBlocks,
-    KeptOutput,
-    begin_call,
-    open_result,
-)
-from antiphon_kernel.turns.turn import TurnFailed, one_line
-from antiphon_kernel.types.block_metadata import AGENT_CALL, USAGE
+from antiphon_kernel.turns.block_writer import SHELL, KeptOutput
+from antiphon_kernel.turns.turn import SpokenBlocks, TurnFailed, one_line
+from antiphon_kernel.types.block_metadata import AGENT_CALL
 from antiphon_kernel.types.constants import MAX_TOKENS, REFUSED
 from antiphon_kernel.types.enums import BlockKind, Status
 
@@ -57,27 +51,11 @@ def content_text(content: Any) -> str:
 
 
 @dataclass(eq=False, slots=True)
-class _AgentCall:
-    """A call of the agent, from the first word of it to its result."""
-
-    block: str
-    output: str = ""
-    """Its result, as the agent has said it."""
-    result: CallBlocks | None = None
-    has_ended: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class TurnUpdates:
+class TurnUpdates(SpokenBlocks):
     """Everything that an agent says in one turn."""
 
     turn: AgentTurn
-    _kind: BlockKind | None = None
-    _block: str = ""
-    _message: str | None = None
-    _last: str | None = None
     _plan: str | None = None
-    _calls: dict[str, _AgentCall] = field(default_factory=dict)
 
     async def take(self, update: object) -> None:
         """Write what an update says.
@@ -87,9 +65,9 @@ class TurnUpdates:
         """
         match update:
             case schema.AgentMessageChunk(content=content, message_id=message):
-                await self._say(BlockKind.TEXT, content_text(content), message)
+                await self.write(BlockKind.TEXT, content_text(content), message)
             case schema.AgentThoughtChunk(content=content, message_id=message):
-                await self._say(BlockKind.THINKING, content_text(content), message)
+                await self.write(BlockKind.THINKING, content_text(content), message)
             case schema.ToolCallStart() | schema.ToolCallUpdate():
                 await self._take_call(update)
             case schema.AgentPlanUpdate():
@@ -102,58 +80,37 @@ class TurnUpdates:
             TurnFailed: if that was no end of an answer.
         """
         is_cut, is_text = reason in (MAX_TOKENS, REFUSED), self._kind is BlockKind.TEXT
-        await self._end_text(reason if is_cut else None)
+        await self.end_block(reason if is_cut else None)
         writer = self.turn.writer
-        for call in [one for one in self._calls.values() if not one.has_ended]:
-            await (call.result or await open_result(writer, call.block)).fail(_ENDED)
+        for call in [one for one in self.turn.calls.values() if not one.has_ended]:
+            await (call.result or await writer.open_result(call.block)).fail(_ENDED)
         if self._plan is not None:
             await writer.finish(self._plan, Status.DONE)
         if usage is not None and usage.total_tokens:
             cached, written = usage.cached_read_tokens or 0, usage.cached_write_tokens or 0
             tokens = usage.input_tokens, cached, written, usage.output_tokens
-            used = TokenUsage(1, *tokens, usage.thought_tokens or 0, unpriced=1)
-            if self._last is not None:
-                writer.describe(self._last, metadata={USAGE: used.as_json()})
-            asker, agent = self.turn.asker.session.principal.id, writer.actor.principal.id
-            await writer.kernel.usage.add(writer.context.id, agent, asker, used)
+            used = TokenUsage(0, *tokens, usage.thought_tokens or 0).priced(None)
+            await self.turn.count(used, self.last)
         if reason in _BROKEN_OFF:
             raise TurnFailed(f"The agent has stopped: {_BROKEN_OFF[reason]}.", "limit")
-        if self._last is None or (is_cut and not is_text):
+        if self.last is None or (is_cut and not is_text):
             raise TurnFailed(f"The agent has ended without an answer: {reason}.")
-
-    # Text
-
-    async def _say(self, kind: BlockKind, text: str, message: str | None) -> None:
-        turn = self.turn
-        if kind is not self._kind or message != self._message:
-            await self._end_text()
-            # Created empty, so that all its text is one thing to undo.
-            self._block = self._last = await turn.writer.create(kind, turn.prompt)
-            self._kind, self._message = kind, message
-            turn.presence.write_in(self._block)
-        await turn.writer.append(self._block, text)
-
-    async def _end_text(self, reason: str | None = None) -> None:
-        if self._kind is not None:
-            self._kind = None
-            fields = {} if reason is None else {"stop_reason": reason}
-            await self.turn.writer.finish(self._block, Status.DONE, **fields)
 
     async def _write_plan(self, entries: Sequence[schema.PlanEntry]) -> None:
         steps = [_PLAN_MARKS.get(one.status, "[ ] {}").format(one.content) for one in entries]
         if self._plan is not None:
             await self._set(self._plan, steps)
             return
-        await self._end_text()
+        await self.end_block()
         create, prompt = self.turn.writer.create, self.turn.prompt
-        self._plan = self._last = await create(BlockKind.TEXT, prompt, steps, schema=_PLAN)
+        self._plan = self.last = await create(BlockKind.TEXT, prompt, steps, schema=_PLAN)
 
     # Calls
 
     async def _take_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:
         """Write what is said of a call, which may be new."""
         writer = self.turn.writer
-        call = self._calls.get(update.tool_call_id) or await self._begin_call(update)
+        call = self.turn.calls.get(update.tool_call_id) or await self._begin_call(update)
         if call.has_ended:
             return
         self._describe(call.block, update)
@@ -167,7 +124,7 @@ class TurnUpdates:
             call.output = _raw_text(update.raw_output)
         if not call.output and not call.has_ended:
             return
-        result = call.result = call.result or await open_result(writer, call.block)
+        result = call.result = call.result or await writer.open_result(call.block)
         kept = KeptOutput(self.turn.settings.output_code_points)
         result.output[:] = [kept.add(call.output) + kept.take_rest()]
         await self._set(result.result, result.output[0])
@@ -177,15 +134,15 @@ class TurnUpdates:
             await writer.finish(result.result, status, truncated=truncated, is_error=failed)
             await result.end(status, is_error=failed)
 
-    async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> _AgentCall:
-        await self._end_text()
+    async def _begin_call(self, update: schema.ToolCallStart | schema.ToolCallUpdate) -> AgentCall:
+        await self.end_block()
         turn, title = self.turn, one_line(update.title or "")
         name, text = (SHELL, title) if update.kind == "execute" else (title or "tool", "")
-        number = len(self._calls)
-        block = await begin_call(turn.writer, turn.prompt, uuid.uuid4().hex, name, text, number)
-        turn.calls[update.tool_call_id] = self._last = block
+        number = len(turn.calls)
+        block = await turn.writer.begin_call(turn.prompt, uuid.uuid4().hex, name, text, number)
+        self.last = block
         turn.presence.write_in(block)
-        call = self._calls[update.tool_call_id] = _AgentCall(block)
+        call = turn.calls[update.tool_call_id] = AgentCall(block)
         return call
 
     def _describe(self, block: str, update: schema.ToolCallStart | schema.ToolCallUpdate) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
+from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange
 from antiphon_kernel.text.splice_diff import apply_script
+from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.update import decode_update
 
 BLOCK = "block"

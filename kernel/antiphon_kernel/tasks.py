@@ -1,0 +1,50 @@
+"""Work in tasks of its own: what is not broken off in the middle, and what nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from antiphon_kernel.types.errors import AntiphonError
+
+T = TypeVar("T")
+
+
+async def run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` completely; a cancellation that comes meanwhile is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+class BackgroundTasks:
+    """Work that nobody waits for, by one owner; the log says what has failed."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._running = set[asyncio.Task[Any]]()
+
+    def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """Begin some work."""
+        task = asyncio.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what is under way, and wait for its end."""
+        while self._running:
+            for task in self._running:
+                task.cancel()
+            await asyncio.wait(self._running)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            trace = None if isinstance(error, AntiphonError) else error
+            self._log.error("%s failed: %s", task.get_name(), error, exc_info=trace)
