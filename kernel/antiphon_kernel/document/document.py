@@ -96,7 +96,8 @@ _NO_STRUCTS: Final = b"\x00"
 class Document:
     """Blocks, in order, each with a header and a content; watched by transaction.
 
-    What has been read is kept, and kept up to date by the events of each transaction.
+    What has been read is kept, and kept up to date by the events of each transaction. Whatever is
+    asked about a block, or does something to it, raises KeyError if it is not there.
 
     `section` is the path of a text inside a block's content: of a section, or of a text field of a
     map (see `schema`). None is a content that is one text.
@@ -236,7 +237,7 @@ class Document:
         return block in self.order
 
     def header(self, block: str) -> BlockHeader:
-        """Raises KeyError if there is no such block."""
+        """Return the header of a block."""
         header = self._headers.get(block)
         if header is None:
             (header,) = self.headers((block,))
@@ -247,8 +248,6 @@ class Document:
 
         Args:
             keep: keep what is read: a header with its strings takes 600 bytes.
-
-        Raises KeyError if one of them is not there.
         """
         known = self._headers
         unread = [block for block in blocks if block not in known]
@@ -258,10 +257,7 @@ class Document:
         return [known.get(block) or read[block] for block in blocks]
 
     def stored_fields(self, block: str) -> dict[str, Any]:
-        """Return the header fields of a block as they are stored, whatever their values are.
-
-        Raises KeyError if there is no such block.
-        """
+        """Return the header fields of a block as they are stored, whatever their values are."""
         (stored,) = read_keys(self._blocks, (block,))
         return stored
 
@@ -274,10 +270,7 @@ class Document:
         return sorted(found, key=self.order.key)
 
     def blocks_with_metadata(self, blocks: Sequence[str], text: str) -> list[str]:
-        """Return those of some blocks whose metadata, as they are stored, have this text in them.
-
-        Raises KeyError if one of them is not there.
-        """
+        """Return those of some blocks whose metadata, as stored, have this text in them."""
         self._check_known(blocks)
         fields = read_fields(self._blocks, blocks, ("metadata",))
         return [
@@ -292,10 +285,7 @@ class Document:
                 raise KeyError(block)
 
     def schema(self, block: str) -> Schema:
-        """Return the schema of a block's content; a text if what is stored is no schema.
-
-        Raises KeyError if there is no such block.
-        """
+        """Return the schema of a block's content; a text if what is stored is no schema."""
         schema = self._schemas.get(block)
         if schema is None:
             schema = decode_schema(self._stored(block).get(SCHEMA)) or TEXT
@@ -306,8 +296,6 @@ class Document:
         """Return whether a block is a person's message that has not been sent.
 
         A block with another schema than a text's is none: nobody sends it.
-
-        Raises KeyError if there is no such block.
         """
         return self.header(block).is_draft and isinstance(self.schema(block), TextSchema)
 
@@ -315,8 +303,6 @@ class Document:
         """The number of blocks from this one up through its parents; no more than `limit`.
 
         Parents that run in a circle, or that are not there, do no harm.
-
-        Raises KeyError if there is no such block.
         """
         length, at = 0, self.header(block).id
         while length < limit:
@@ -332,16 +318,11 @@ class Document:
 
         Only for the modules of this package: whatever is written there is to be written inside a
         `transaction`, and texts through `splice` and `append`.
-
-        Raises KeyError if there is no such block.
         """
         return find_container(self._stored(block), names_of(path))
 
     def text(self, block: str, section: str | None = None) -> str:
-        """A text; empty if there is none in that place.
-
-        Raises KeyError if there is no such block.
-        """
+        """A text; empty if there is none in that place."""
         return self._mirror(block, section).text
 
     def peek_text(self, block: str, section: str | None = None) -> str:
@@ -353,10 +334,7 @@ class Document:
         return str(content) if content is not None else ""
 
     def plain_texts(self, blocks: Sequence[str]) -> list[str | None]:
-        """The texts of blocks whose content is one text, not kept in memory; None of others.
-
-        Raises KeyError if one of them is not there.
-        """
+        """The texts of blocks whose content is one text, not kept in memory; None of others."""
         self._check_known(blocks)
         texts = read_texts(self._blocks, blocks)
         for at, block in enumerate(blocks):
@@ -506,7 +484,6 @@ class Document:
         """Replace `deleted` code points at code point `offset` by `inserted`.
 
         Raises:
-            KeyError: if there is no such block.
             ValueError: if there is no text in that place, the range is outside of it or `inserted`
                 has half a surrogate pair.
         """
@@ -547,7 +524,6 @@ class Document:
         """Write behind the last character; cheap at any length.
 
         Raises:
-            KeyError: if there is no such block.
             ValueError: if there is no text in that place, or `text` has half a surrogate pair.
         """
         content = self._writable(block, section)
@@ -611,7 +587,11 @@ class Document:
         if self._current is not None:
             raise RuntimeError("an update cannot be applied inside a transaction")
         if origin is REMOTE and len(update) >= _MANY_BYTES and not len(self.order):
-            return self._apply_first(update)
+            current = self.apply_part(update)
+            for _ in self.finish_parts():
+                pass
+            current.change = DocumentChange(REMOTE, tuple(self.block_ids()))
+            return current
         if not is_text:
             with self.transaction(origin) as current:
                 _take_in(self._doc, update)
@@ -641,17 +621,28 @@ class Document:
         meta = {**self._omitted_meta, **_strings_in(self._meta)}
         return meta, {**self._omitted_members, **_strings_in(self._members)}
 
-    def apply_part(self, update: bytes) -> None:
+    def apply_part(self, update: bytes) -> Transaction:
         """Merge a part of the state that this document begins with; `finish_parts` tells of it.
 
-        Much quicker than `apply_update`. Of several updates (`FAN_IN` at most take the least
-        time) what `merge` makes of them is one part.
+        Much quicker than `apply_update`: the CRDT would make an object of each block, and write the
+        whole update once more. Of several updates (`FAN_IN` at most take the least time) what
+        `merge` makes of them is one part.
 
         Raises:
             ValueError: as `apply_update`.
         """
         self.has_parts = True
-        self._apply_first(update, is_part=True)
+        self._followed.drop()
+        self._ignore()
+        current = self._current = Transaction(REMOTE)
+        try:
+            with self._doc.transaction():
+                _take_in(self._doc, update)
+            current.update = update
+        finally:
+            self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
+            self._end(current)
+        return current
 
     def finish_parts(
         self, ids: Iterable[str] = (), headers: Iterable[BlockHeader] = ()
@@ -673,26 +664,6 @@ class Document:
         self.order.add(found)
         self.has_parts = False
         self._changes.notify(DocumentChange(REMOTE, tuple(block for block, _ in found)))
-
-    def _apply_first(self, update: bytes, *, is_part: bool = False) -> Transaction:
-        """Merge an update that all blocks come with: no event can say more than which these are.
-
-        The CRDT would make an object of each, and write the whole update once more.
-        """
-        self._followed.drop()
-        self._ignore()
-        current = self._current = Transaction(REMOTE)
-        try:
-            with self._doc.transaction():
-                _take_in(self._doc, update)
-                if not is_part:
-                    added = self._add_to_order(list(self._blocks.keys()))
-                    current.change = DocumentChange(REMOTE, tuple(added))
-            current.update = update
-        finally:
-            self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
-            self._end(current)
-        return current
 
     # Syncing
 

@@ -139,7 +139,7 @@ class PatchParser:
                 raise _malformed(
                     "The patch is of a binary file: only patches of text can be applied."
                 )
-            elif self._names_files(self._at):
+            elif _names_files(self._lines, self._at):
                 names += 1
                 if names > 1:
                     raise _several_files(self._at)
@@ -149,17 +149,9 @@ class PatchParser:
             self._at += 1
         return git
 
-    def _names_files(self, at: int) -> bool:
-        following = self._lines[at : at + 2]
-        return (
-            len(following) == 2
-            and following[0].startswith("--- ")
-            and following[1].startswith("+++ ")
-        )
-
     def _refuse_another_file(self, start: int) -> None:
         for at in range(start, len(self._lines)):
-            if self._lines[at].startswith("diff --git ") or self._names_files(at):
+            if self._lines[at].startswith("diff --git ") or _names_files(self._lines, at):
                 raise _several_files(at)
 
     def _hunk(self) -> Hunk:
@@ -210,7 +202,7 @@ class PatchParser:
         return (
             line.startswith((" ", "+", "-", "\\"))
             and line.rstrip("\r") not in ("--", _SIGNATURE)
-            and not self._names_files(at)
+            and not _names_files(self._lines, at)
         )
 
     def _miscounted(self, number: int, first: int, removed: int, added: int) -> AntiphonError:
@@ -228,6 +220,10 @@ class PatchParser:
             " commas, or the lines.",
             number,
         )
+
+
+def _names_files(lines: Sequence[str], at: int) -> bool:
+    return [line[:4] for line in lines[at : at + 2]] == ["--- ", "+++ "]
 
 
 def _several_files(at: int) -> AntiphonError:
@@ -260,7 +256,6 @@ def split_patch(patch: str) -> list[FilePatch]:
     lines, starts = split_lines(patch), list[int]()
     at, is_header = 0, False
     while at < len(lines):
-        names_files = [one[:4] for one in lines[at : at + 2]] == ["--- ", "+++ "]
         if (hunk := _HUNK.fullmatch(lines[at])) is not None:
             old, new = (int(hunk[group] or 1) for group in (2, 4))
             is_header = False
@@ -268,7 +263,7 @@ def split_patch(patch: str) -> list[FilePatch]:
                 at += 1
                 old -= not lines[at].startswith(("+", "\\"))
                 new -= not lines[at].startswith(("-", "\\"))
-        elif lines[at].startswith("diff --git ") or (names_files and not is_header):
+        elif lines[at].startswith("diff --git ") or (not is_header and _names_files(lines, at)):
             starts.append(at)
             is_header = True
         at += 1

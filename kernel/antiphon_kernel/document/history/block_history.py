@@ -389,7 +389,7 @@ class BlockHistory:
         """Return the places a unit's undo or redo changes: names of sections, then of a field."""
         difference = self._units.difference(unit, turn)
         return [
-            *map(self._belonging.names_of, difference.sequences),
+            *(sequence.names for sequence in difference.sequences),
             *(self._belonging.names[counter] for counter, _ in difference.counted),
         ]
 

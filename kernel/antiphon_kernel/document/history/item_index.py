@@ -49,6 +49,8 @@ class ItemList:
     container: ItemId
     """The item that made the shared type."""
     key: str | None = None
+    names: Names = ()
+    """Place in the block's content."""
     head: Segment | None = None
     tail: Segment | None = None
     length: int = 0
@@ -388,13 +390,6 @@ class ContainerIndex:
         """The partial sums of every client in a counter."""
         return [one for (container, _), one in self._maps.items() if container == counter]
 
-    def names_of(self, sequence: ItemList) -> Names:
-        """Return the path names of a sequence of this block."""
-        if sequence.kind in (ItemKind.TEXT, ItemKind.LIST):
-            return next(names for names, one in self.texts.items() if one is sequence)
-        above = self.names[sequence.container]
-        return (*above, sequence.key) if sequence.key is not None else above
-
     def record(self, struct: Struct) -> None:
         """Remember a shared type if it is part of the block."""
         item = ItemId(struct.client, struct.clock)
@@ -417,7 +412,7 @@ class ContainerIndex:
             self.names[item] = names
         elif shared in (SharedType.TEXT, SharedType.ARRAY):
             kind = ItemKind.TEXT if shared is SharedType.TEXT else ItemKind.LIST
-            self.texts[names] = self._sequences[item] = ItemList(kind, item)
+            self.texts[names] = self._sequences[item] = ItemList(kind, item, names=names)
 
     def sequence_of(self, struct: Struct) -> ItemList | None:
         """Return the sequence of an item; None if it is not part of the block's content."""
@@ -435,5 +430,5 @@ class ContainerIndex:
         place = (struct.parent, struct.key)
         if place not in self._maps:
             kind = ItemKind.COUNTER if names in self._counters else ItemKind.ENTRY
-            self._maps[place] = ItemList(kind, *place)
+            self._maps[place] = ItemList(kind, *place, (*names, struct.key))
         return self._maps[place]
