@@ -69,7 +69,7 @@ def _amount(size: Mapping[str, int]) -> str:
 
 
 class Author(NamedTuple):
-    """Whoever has made an edit."""
+    """Author of an edit."""
 
     principal: str | None
     """None: the person here, and what they have brought over."""

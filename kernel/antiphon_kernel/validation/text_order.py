@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from antiphon_kernel.document.history.item_index import (
     ItemKind,
@@ -135,35 +135,43 @@ class TextOrder:
         """Break the links between items, so that their memory is free at once."""
         self._items.release()
 
-    def rows(self) -> Iterator[list[Any]]:
-        """Yield each text as JSON: the id of what made it, then its segments."""
-        for client, texts in self._unshared.items():
-            for made, start, length in texts:
-                yield [client, made, [client, start, length, None, None]]
-        for made_by, text in self._texts.items():
-            segments = ([*one.first, one.length, one.origin, one.right_origin] for one in text)
-            yield [*made_by, *segments]
+    def write(self, numbers: list[int]) -> None:
+        """Append what is in it to columns of numbers."""
+        rows = [(client, *one) for client, texts in self._unshared.items() for one in texts]
+        numbers.append(len(self._texts) + len(rows))
+        for client, made_at, start, length in rows:
+            numbers += (client, made_at, 1, client, start, length, 0, 0, 0, 0)
+        for made, text in self._texts.items():
+            segments = list(text)
+            numbers += (*made, len(segments))
+            for one in segments:
+                numbers += (one.client, one.clock, one.length)
+                numbers += _stored_id(one.origin)
+                numbers += _stored_id(one.right_origin)
 
-    def read(self, rows: Iterable[list[Any]], clients: Mapping[int, int]) -> Iterator[None]:
-        """Take over what `rows` has given, in an order that is empty; pauses after a text.
+    def read(self, numbers: Iterator[int], clients: Mapping[int, int]) -> Iterator[None]:
+        """Take over what `write` has written, in an order that is empty; pauses after a text.
 
         Args:
             clients: those of the items, which are used instead of equal numbers.
         """
         found: list[Segment] = []
-        for client, clock, *segments in rows:
-            text = _Text(ItemKind.TEXT, ItemId(clients[client], clock))
-            own = [_read_segment(text, one, clients) for one in segments]
+        for _ in range(next(numbers)):
+            container = ItemId(next(numbers), next(numbers))
+            text = _Text(ItemKind.TEXT, container)
+            own = [_read_segment(text, numbers, clients) for _ in range(next(numbers))]
             if len(own) == 1 and self._add_unshared(own[0]):
                 yield
                 continue
-            self._texts[text.container] = text
+            self._texts[container] = text
             for left, right in pairwise(own):
                 left.right, right.left = right, left
             if own:
                 text.head, text.tail = own[0], own[-1]
             found += own
-            for one in sorted(own, key=lambda one: one.first):
+            if len(own) > 1:
+                own.sort(key=lambda one: (one.client, one.clock))
+            for one in own:
                 text.record(one.client, one.clock, (one.origin, one.right_origin))
             yield
         self._items.fill(found)
@@ -361,11 +369,19 @@ class TextOrder:
                 self._items.join(segment.left)
 
 
-def _read_segment(text: _Text, stored: list[Any], clients: Mapping[int, int]) -> Segment:
-    client, clock, length, origin, right = stored
-    left = ItemId(clients[origin[0]], origin[1]) if origin else None
-    after = ItemId(clients[right[0]], right[1]) if right else None
-    return Segment(text, clients[client], clock, length, "", left, after)
+def _stored_id(item: ItemId | None) -> tuple[int, int]:
+    return (item.client + 1, item.clock) if item is not None else (0, 0)
+
+
+def _read_id(numbers: Iterator[int]) -> ItemId | None:
+    client, clock = next(numbers), next(numbers)
+    return ItemId(client - 1, clock) if client else None
+
+
+def _read_segment(text: _Text, numbers: Iterator[int], clients: Mapping[int, int]) -> Segment:
+    client, clock, length = (next(numbers) for _ in range(3))
+    neighbours = _read_id(numbers), _read_id(numbers)
+    return Segment(text, clients.get(client, client), clock, length, "", *neighbours)
 
 
 def _is_cut(left: Segment) -> bool:

@@ -144,7 +144,7 @@ async def test_index_that_is_read_uses_the_ids_of_the_document(is_kept: bool) ->
     ("kept", "reason"),
     [
         (b"other bytes", "another format"),
-        (b"rows1 and more", "cannot be read"),
+        (b"columns1 and more", "cannot be read"),
         (None, "were not kept"),
     ],
 )

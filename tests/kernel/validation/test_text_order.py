@@ -173,11 +173,11 @@ def written_in_one_go() -> TextOrder:
 
 
 def test_item_without_neighbours_joins_a_text_that_was_written_in_one_go() -> None:
-    order = written_in_one_go()
+    order, numbers = written_in_one_go(), list[int]()
     order.add(Struct(3, 0, 1, ContentKind.STRING, parent=ItemId(1, 0), content="x"), 0)
-    others = [2, 0, [2, 1, 3, None, None]]
-    joined = [1, 0, [1, 1, 3, None, None], [3, 0, 1, None, None]]
-    assert list(order.rows()) == [others, joined]
+    order.write(numbers)
+    others = [2, 0, 1, 2, 1, 3, 0, 0, 0, 0]
+    assert numbers == [2, *others, 1, 0, 2, 1, 1, 3, 0, 0, 0, 0, 3, 0, 1, 0, 0, 0, 0]
 
 
 def test_item_whose_clock_is_in_a_text_that_was_written_in_one_go_does_not_fit() -> None:

@@ -142,6 +142,7 @@ class BlockHistory:
                 if struct.kind is ContentKind.DELETED:
                     segment.deleted_at = at
                 elif segment.size:
+                    sequence.length += segment.size
                     if sequence.kind in (ItemKind.ENTRY, ItemKind.COUNTER):
                         self._supersede(segment, at, change)
                     elif change.turn is None:
@@ -208,10 +209,12 @@ class BlockHistory:
         for one in earlier:
             if one.alive:
                 one.deleted_at = at
+                sequence.length -= one.size
 
     def _remove(self, segment: Segment, at: int, change: HistoryChange) -> None:
         sequence = segment.sequence
         segment.deleted_at = at
+        sequence.length -= segment.size
         if not segment.size or change.turn is not None or sequence.kind is ItemKind.COUNTER:
             return
         if sequence.kind is ItemKind.ENTRY:
@@ -231,6 +234,11 @@ class BlockHistory:
     def sequence(self, section: str | None = None) -> ItemList | None:
         """The items of a text; None if there is none in that place."""
         return self._belonging.texts.get(names_of(section))
+
+    def length(self, section: str | None = None) -> int:
+        """Code points of a text now."""
+        sequence = self.sequence(section)
+        return sequence.length if sequence is not None else 0
 
     def text(self, section: str | None = None, version: int | None = None) -> str:
         """A text now, or as of a version of its block."""

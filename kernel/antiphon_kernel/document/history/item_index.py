@@ -53,6 +53,8 @@ class ItemList:
     """Place in the block's content."""
     head: Segment | None = None
     tail: Segment | None = None
+    length: int = 0
+    """Code points or values that are alive."""
 
     def __iter__(self) -> Iterator[Segment]:
         at = self.head

@@ -78,6 +78,7 @@ def test_block_history_text_equals_document_for_random_writers(seed: int) -> Non
             history.follow(change(sent, number))
             writer.doc.apply_update(kernel.doc.get_update(writer.doc.get_state()))
         assert history.text() == str(kernel.text)
+        assert history.length() == len(str(kernel.text))
         texts[number] = history.text()
     for number, text in texts.items():
         assert history.text(None, number) == text
@@ -85,7 +86,7 @@ def test_block_history_text_equals_document_for_random_writers(seed: int) -> Non
         assert (before, apply_script(before, script)) == (text, history.text())
         ends = [one.offset + one.deleted for one in script]
         assert all(end < one.offset for end, one in zip(ends, script[1:], strict=False))
-    assert sum(run.length for run in history.blame()) == len(history.text())
+    assert sum(run.length for run in history.blame()) == history.length()
 
 
 def test_copied_text_names_those_who_wrote_the_original() -> None:
