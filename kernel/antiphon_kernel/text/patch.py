@@ -73,19 +73,8 @@ class Hunk:
         return [line.text for line in self.lines if line.mark != "+"]
 
 
-@dataclass(frozen=True, slots=True)
 class Patch:
-    """Changes of a patch to one text."""
-
-    hunks: tuple[Hunk, ...]
-    creates: bool = False
-    """Its header says that there was nothing before."""
-    deletes: bool = False
-    """Its header says that nothing is left."""
-
-
-class PatchParser:
-    r"""Reader of a patch of one text, with or without file headers.
+    r"""A patch of one text, with or without file headers.
 
     Text before the first header (a commit message) and mail's signature after the last hunk are
     skipped; anything else that is not understood is an error. ``\r`` before a newline belongs to
@@ -93,19 +82,19 @@ class PatchParser:
     """
 
     def __init__(self, patch: str) -> None:
+        """Read it. Raises AntiphonError patch_failed, with what was expected and what was found."""
         self._lines = split_lines(patch)
         self._at = 0
-        self._hunks: list[Hunk] = []
-        self._creates = False
-        self._deletes = False
-
-    def parse(self) -> Patch:
-        """Raises AntiphonError patch_failed, with what was expected and what was found."""
+        self.hunks: list[Hunk] = []
+        self.creates = False
+        """Its header says that there was nothing before."""
+        self.deletes = False
+        """Its header says that nothing is left."""
         recognised = self._header()
         while self._at < len(self._lines):
             line = self._lines[self._at]
             if line.startswith("@@"):
-                self._hunks.append(self._hunk())
+                self.hunks.append(self._hunk())
             elif line.rstrip("\r") in ("--", _SIGNATURE):
                 self._refuse_another_file(self._at + 1)
                 break
@@ -117,9 +106,8 @@ class PatchParser:
                     f"Line {self._at} of the patch, {quote(line)}, is neither part of a hunk nor"
                     f" the header of one: expected {_SHAPE}."
                 )
-        if not recognised and not self._hunks:
+        if not recognised and not self.hunks:
             raise _malformed(f"The patch has no hunk: expected a unified diff with {_SHAPE}.")
-        return Patch(tuple(self._hunks), self._creates, self._deletes)
 
     def _header(self) -> bool:
         """Read up to the first hunk; whether there was a git header, which may stand alone."""
@@ -132,9 +120,9 @@ class PatchParser:
                     raise _several_files(self._at)
                 git = True
             elif git and line.startswith("new file mode "):
-                self._creates = True
+                self.creates = True
             elif git and line.startswith("deleted file mode "):
-                self._deletes = True
+                self.deletes = True
             elif line.startswith(_BINARY):
                 raise _malformed(
                     "The patch is of a binary file: only patches of text can be applied."
@@ -143,9 +131,9 @@ class PatchParser:
                 names += 1
                 if names > 1:
                     raise _several_files(self._at)
-                self._creates = self._creates or _is_nothing(line)
+                self.creates = self.creates or _is_nothing(line)
                 self._at += 1
-                self._deletes = self._deletes or _is_nothing(self._lines[self._at])
+                self.deletes = self.deletes or _is_nothing(self._lines[self._at])
             self._at += 1
         return git
 
@@ -155,7 +143,7 @@ class PatchParser:
                 raise _several_files(at)
 
     def _hunk(self) -> Hunk:
-        number, header = len(self._hunks), self._lines[self._at]
+        number, header = len(self.hunks), self._lines[self._at]
         found = _HUNK.fullmatch(header)
         if found is None:
             raise _malformed(
@@ -330,7 +318,7 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
         AntiphonError: patch_failed; `errors` has one sentence for each hunk that failed, `hunks`
             the same as machine fields (see `HunkFailure`) for the first hundred.
     """
-    parsed = PatchParser(patch).parse()
+    parsed = Patch(patch)
     if parsed.creates and text:
         raise _malformed(
             "The patch creates the file, but the block has text: make it a patch of the text."
