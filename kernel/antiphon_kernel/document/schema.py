@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
@@ -406,7 +406,16 @@ class Violation:
         return f"{where}{item} must be {self.expected}, not {self.found}"
 
     def as_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        fields: dict[str, Any] = {
+            "rule": str(self.rule),
+            "expected": self.expected,
+            "found": self.found,
+        }
+        if self.path is not None:
+            fields["path"] = self.path
+        if self.item is not None:
+            fields["item"] = self.item
+        return fields
 
 
 Checked = ItemSchema | FieldSchema
