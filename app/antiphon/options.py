@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,14 +60,9 @@ class AppOptions:
         """
         return self.address if self.address is not None else read_address(self.data)
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[ToolClient]:
-        """Give a connection of its own: calls on one connection wait for each other."""
-        calls = ToolClient(self.locate, as_name=self.as_name)
-        try:
-            yield calls
-        finally:
-            await calls.close()
+    def connect(self) -> ToolClient:
+        """Return a connection of its own: calls on one connection wait for each other."""
+        return ToolClient(self.locate, as_name=self.as_name)
 
 
 def kernel_name(options: AppOptions) -> str:

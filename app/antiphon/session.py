@@ -26,7 +26,7 @@ from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, known_value
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, no_kernel, storage_failed
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
@@ -283,9 +283,7 @@ class Session:
         try:
             kept = self._write_down(format_message(unheard)) if unheard else None
         except OSError as error:
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED, f"What you were writing cannot be kept: {error}"
-            ) from error
+            raise storage_failed(f"What you were writing cannot be kept: {error}") from error
         finally:
             await self.close()
         refused = self.replica.rejected_edits
@@ -317,17 +315,12 @@ class Session:
                 connection.
         """
         if not self.is_live:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL, "There is no connection to the kernel at the moment."
-            )
+            raise no_kernel("There is no connection to the kernel at the moment.")
         await self.replica.saved()
         if tool == "drift.distill":
             # It waits for a model. Calls of a connection wait for each other: none could stop it.
-            calls = self._calls.another()
-            try:
+            async with self._calls.another() as calls:
                 return await calls.call(tool, params)
-            finally:
-                await calls.close()
         call = object()
         timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._note_late, call)
         try:

@@ -1,15 +1,31 @@
-"""Work in tasks of its own: what is not broken off in the middle, and what nobody waits for."""
+"""Work on the event loop: in short slices, never broken off in the middle, or in the background."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from antiphon_kernel.types.errors import AntiphonError
 
 T = TypeVar("T")
+
+_SLICE_SECONDS: Final = 0.008
+
+
+class TimeSlice:
+    """Lets the rest of the program work again and again during a long task."""
+
+    def __init__(self) -> None:
+        self._ends = time.perf_counter() + _SLICE_SECONDS
+
+    async def pause(self) -> None:
+        """Yield to the event loop if a slice has been used up since the last time."""
+        if time.perf_counter() >= self._ends:
+            await asyncio.sleep(0)
+            self._ends = time.perf_counter() + _SLICE_SECONDS
 
 
 async def run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:

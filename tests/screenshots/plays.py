@@ -16,7 +16,8 @@ from antiphon.widgets.sidebar import WIDE
 from antiphon.widgets.status import HintBar
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.providers import End, ThinkingDelta, ToolCallEvent, recording
+from antiphon_kernel.providers import End, recording
+from antiphon_kernel.providers.events import ThinkingDelta, ToolCallEvent
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.yjs.id_set import decode_state_vector
 from tests.app.opened import Opened

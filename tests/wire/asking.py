@@ -17,12 +17,10 @@ from antiphon_kernel.providers import (
     RemoteProvider,
     RoundRequest,
     TextDelta,
-    ThinkingDelta,
     TokenUsage,
-    ToolCallDelta,
     ToolDefinition,
-    TurnEvent,
 )
+from antiphon_kernel.providers.events import ThinkingDelta, ToolCallDelta, TurnEvent
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import ContextId
 from tests.wire.server import WireServer

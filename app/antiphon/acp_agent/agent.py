@@ -142,11 +142,9 @@ class AcpAgent:
         return session
 
     async def _call(self, project: Path, tool: str, **params: Any) -> dict[str, Any]:
-        calls = ToolClient(await asyncio.to_thread(self._find, project), once=True)
-        try:
+        locate = await asyncio.to_thread(self._find, project)
+        async with ToolClient(locate, once=True) as calls:
             return await calls.call(tool, params)
-        finally:
-            await calls.close()
 
 
 async def serve(find: Callable[[Path], Locate]) -> None:

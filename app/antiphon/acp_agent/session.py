@@ -120,17 +120,16 @@ class AcpSession:
                 "No model answers here: choose one, or begin with @ and the name of a model or"
                 " an agent. `antiphon models` says which there are, and how to get one."
             )
-        waiting = self._calls.another()
         try:
             message = self._message = await self._send(text, files, references)
             if self._is_cancelled:
                 await self.cancel()
-            ended = await waiting.call("turn.wait", {"message": message})
+            async with self._calls.another() as waiting:
+                ended = await waiting.call("turn.wait", {"message": message})
             await self._caught_up()
             return "cancelled" if ended["interrupted"] else self._outcome(message)
         finally:
             self._message = None
-            await waiting.close()
 
     async def cancel(self) -> None:
         """Stop the turn that answers the prompt."""

@@ -12,6 +12,7 @@ import click
 
 from antiphon.time_format import format_relative
 from antiphon_kernel.client.usage import exit_code
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -26,8 +27,6 @@ class CommandError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """The sentence may quote what a kernel said: nothing in it may drive the terminal."""
-        from antiphon_kernel.text.sanitize import sanitize
-
         message = sanitize(format_relative(self.format_message()))
         click.echo(f"antiphon: {message}", file=file, err=file is None)
 

@@ -15,6 +15,7 @@ from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.opening import MAX_PAUSE, SPEED
 from antiphon.cli.shell_completion import complete_context
 from antiphon.cli.signals import run
+from antiphon_kernel.text.sanitize import escape_json, sanitize
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
 _CONTENT: Final = ("jsonl", "markdown", "messages")
@@ -100,7 +101,6 @@ def export(
     """
     from antiphon.export.converters import check_converters
     from antiphon_kernel.client.transfers import export_context
-    from antiphon_kernel.text.sanitize import escape_json, sanitize
 
     if shape is not None and format_ != "messages":
         raise click.UsageError("--shape goes with --format messages")

@@ -13,7 +13,8 @@ import click
 
 from antiphon.cli.call import dump_json_line
 from antiphon.cli.stdio import Printer
-from antiphon_kernel.client.tool_client import ToolClient, read_error
+from antiphon.followed_block import read_event
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.block_metadata import (
@@ -94,12 +95,9 @@ class HeadlessTurn:
         model = await self._model()
         context_id = await self._context()
         await self.calls.call("block.subscribe", {"context": context_id})
-        waiting = self.calls.another()
-        try:
+        async with self.calls.another() as waiting:
             is_stopped = await self._submitted(model, context_id)
             await self._follow(waiting, is_stopped=is_stopped)
-        finally:
-            await waiting.close()
         return await self._end()
 
     async def _model(self) -> str:
@@ -185,9 +183,7 @@ class HeadlessTurn:
             await self._take(self._pushed.get_nowait())
 
     async def _take(self, pushed: Mapping[str, Any]) -> None:
-        if "error" in pushed:
-            raise read_error(pushed["error"])
-        event = pushed["event"]
+        event = read_event(pushed)
         header, block = event.get("header"), event["block_id"]
         if header is None:
             return

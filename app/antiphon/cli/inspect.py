@@ -22,6 +22,7 @@ from antiphon.cli.kernel_option import (
 )
 from antiphon.cli.shell_completion import complete_context
 from antiphon.time_format import to_the_second
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
@@ -173,8 +174,6 @@ def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
     if as_json:
         print_result({**listed, **({"checked": checked["models"]} if checked else {})}, True)
     else:
-        from antiphon_kernel.text.sanitize import sanitize
-
         print_result(listed, False, _model_rows(listed, answers))
         for problem in listed["problems"]:
             place = problem["file"] + (f":{problem['line']}" if "line" in problem else "")
@@ -231,7 +230,6 @@ def keys() -> None:
     from antiphon.keymap import KeyMap
     from antiphon.locations import config_folder, state_folder
     from antiphon.settings import SETTINGS_FILE, SettingsStore
-    from antiphon_kernel.text.sanitize import sanitize
 
     store = SettingsStore(config_folder(), state_folder())
     keymap = KeyMap(store.read().keys)

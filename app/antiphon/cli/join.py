@@ -32,6 +32,7 @@ import click
 from antiphon.cli.errors import CommandError
 from antiphon.locations import state_folder
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.types.constants import TOKEN_VARIABLE, ExitCode
 
 FROM_INPUT: Final = "-"
@@ -125,16 +126,11 @@ def _client_secret(folder: Path, token: str) -> str:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / hashlib.sha256(token.encode()).hexdigest()[:32]
     fresh = path.with_suffix(f".{os.getpid()}")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(32))
-    try:
+    write_private(fresh, secrets.token_urlsafe(32))
+    with suppress(FileExistsError):
         # The first one stays: two that join at once are one client.
         path.hardlink_to(fresh)
-    except FileExistsError:
-        pass
-    finally:
-        fresh.unlink()
+    fresh.unlink()
     return path.read_text("ascii").strip()
 
 

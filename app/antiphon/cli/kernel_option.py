@@ -12,6 +12,7 @@ import click
 
 from antiphon.cli.signals import GRACE_SECONDS, default_sigint, run
 from antiphon_kernel.client.usage import data_option, is_typed
+from antiphon_kernel.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import Locate
@@ -88,11 +89,9 @@ def run_with_kernel(
         from antiphon_kernel.client.tool_client import ToolClient
 
     async def asked() -> Result:
-        calls = ToolClient(locate, as_name=kernel.as_name, as_kind=kernel.as_kind, once=once)
-        try:
+        name, kind = kernel.as_name, kernel.as_kind
+        async with ToolClient(locate, as_name=name, as_kind=kind, once=once) as calls:
             return await ask(calls)
-        finally:
-            await calls.close()
 
     locate = kernel.find()
     return run(asked, grace=grace)
@@ -106,7 +105,6 @@ def call_kernel(kernel: KernelTarget, tool: str, params: Mapping[str, Any]) -> d
 def print_result(result: Mapping[str, Any], as_json: bool, lines: Iterable[str] = ()) -> None:
     """Print the result of a command as one line of JSON, else as lines that drive no terminal."""
     from antiphon.cli.call import dump_json_line
-    from antiphon_kernel.text.sanitize import sanitize
 
     if as_json:
         click.echo(dump_json_line(result))

@@ -13,19 +13,18 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from antiphon.hosts import host_address
+from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions, running_host
 from antiphon.locations import chosen_data, project_of_data, project_root
 from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import LOG_FILE, ExitCode
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-if TYPE_CHECKING:
-    from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions
+from antiphon_kernel.types.errors import AntiphonError, no_kernel
 
 START_SECONDS: Final = 20.0
 HOST_END_SECONDS: Final = 15.0
@@ -77,8 +76,7 @@ class KernelLauncher:
             stdin = subprocess.PIPE if self._is_throw_away else subprocess.DEVNULL
             self._process = _spawn(command, self.data / LOG_FILE, cwd=self._project, stdin=stdin)
         except OSError as error:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
+            raise no_kernel(
                 f"The kernel cannot be started on {self.data}: {error.strerror}."
                 " Choose another folder with --data.",
             ) from error
@@ -130,8 +128,7 @@ class KernelLauncher:
         if kernel_at(self.data) is not None:
             return
         if self._restarted:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
+            raise no_kernel(
                 f"The kernel ended a second time and is not started again; see "
                 f"{self.data / LOG_FILE}.",
             )
@@ -142,9 +139,7 @@ class KernelLauncher:
     def _failure(self, what: str) -> AntiphonError:
         log = self.data / LOG_FILE
         tail = _end_of(log, SHOWN_LOG_LINES) or "(its log is empty)"
-        return AntiphonError(
-            ErrorCode.NO_KERNEL, f"The kernel {what}. The end of its log, {log}:\n{tail}"
-        )
+        return no_kernel(f"The kernel {what}. The end of its log, {log}:\n{tail}")
 
 
 def _spawn(
@@ -179,9 +174,6 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
     Raises:
         AntiphonError: no_kernel if it does not come up, with the end of its log.
     """
-    from antiphon.hosts.host_address import LOG_FILE as HOST_LOG_FILE
-    from antiphon.hosts.host_address import running_host
-
     if (running := running_host(data, options.kind)) is not None:
         return running
     command = [sys.executable, "-P", "-m", "antiphon.hosts", str(data)]
@@ -191,22 +183,20 @@ def start_host(data: Path, options: HostOptions) -> HostAddress:
         for name, value in os.environ.items()
         if name in _HOST_VARIABLES or name.startswith(_HOST_BEGINNINGS)
     } | {"LC_ALL": "C.UTF-8"}
-    log = data / HOST_LOG_FILE.format(options.kind)
+    log = data / host_address.LOG_FILE.format(options.kind)
     process = _spawn(command, log, cwd=data, env=env)
     deadline = time.monotonic() + START_SECONDS
     while (running := running_host(data, options.kind)) is None:
         if process.poll() is not None or time.monotonic() >= deadline:
             what = f"The host does not start. The end of {log}:\n{_end_of(log, 3)}"
-            raise AntiphonError(ErrorCode.NO_KERNEL, what)
+            raise no_kernel(what)
         time.sleep(POLL_SECONDS)
     return running
 
 
 def stop_host(data: Path, kind: HostKind) -> bool:
     """End a host of a data folder with all its sessions; whether one ran."""
-    from antiphon.hosts.host_address import LOCK_FILE
-
-    lock = LOCK_FILE.format(kind)
+    lock = host_address.LOCK_FILE.format(kind)
     pid = lock_holder(data, lock)
     if pid is None:
         return False

@@ -25,8 +25,9 @@ from antiphon.cli.kernel_option import (
     run_with_kernel,
 )
 from antiphon.time_format import to_the_minute
+from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import ExitCode
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import invalid_params, no_kernel
 from antiphon_kernel.types.quoting import count_of, quote
 
 if TYPE_CHECKING:
@@ -118,6 +119,10 @@ def _invitation(kernel: KernelTarget, wanted: dict[str, Any]) -> tuple[dict[str,
 LOOPBACK: Final = "127.0.0.1"
 _ANY: Final = ("0.0.0.0", "::", "")
 """Addresses that stand for every interface."""
+
+
+def _is_loopback(bind: str) -> bool:
+    return bind in ("localhost", "::1") or bind.startswith("127.")
 
 
 @click.command(cls=KernelCommand)
@@ -267,12 +272,12 @@ def _share(
     options: HostOptions,
     as_json: bool,
 ) -> None:
-    from antiphon.hosts.host_address import is_loopback, running_host
+    from antiphon.hosts.host_address import running_host
 
     require_library("asyncssh", "sharing over SSH", "ssh")
     keys = call_kernel(kernel, "key.list", {})["keys"]
     good = [one for one in keys if one["state"] == "good"]
-    if running_host(folder, "ssh") is None and not is_loopback(options.bind) and not good:
+    if running_host(folder, "ssh") is None and not _is_loopback(options.bind) and not good:
         raise CommandError(
             f"listening on {options.bind} lets other machines connect, and nobody's key is known"
             " yet: name some with --github or --keys.",
@@ -282,7 +287,7 @@ def _share(
     # What a guest types. The user name says nothing; it is there to be recognised.
     names = {one["username"] for one in added}
     user = f"{names.pop()}@" if len(names) == 1 else ""
-    name = "localhost" if is_loopback(address.bind) else address.bind
+    name = "localhost" if _is_loopback(address.bind) else address.bind
     line = f"ssh -p {address.port} {user}{socket.gethostname() if name in _ANY else name}"
     fields = {"line": line, **address.model_dump(exclude_none=True), "keys": good}
     print_result(fields, as_json, _described(address, line, good))
@@ -311,29 +316,24 @@ def _started(folder: Path, asked: HostOptions) -> HostAddress:
 def _share_web(
     folder: Path, kernel: KernelTarget, wanted: dict[str, Any], options: HostOptions, as_json: bool
 ) -> None:
-    from antiphon.hosts.host_address import is_loopback
-
     require_library("textual_serve", "a browser", "web")
     address = _started(folder, options)
     made, words = _invitation(kernel, wanted)
     name = socket.gethostname() if address.bind in _ANY else address.bind
     link = f"{(address.url or f'http://{name}:{address.port}').rstrip('/')}/#{made['token']}"
     lines = [link, f"  {words}", "  It ends with antiphon share --stop, or with the kernel."]
-    if is_loopback(address.bind) and not address.url:
+    if _is_loopback(address.bind) and not address.url:
         lines.append("  This machine only reaches it; docs/web.md says how others do.")
     print_result({"link": link, "port": address.port, **made}, as_json, lines)
 
 
 def _described(address: HostAddress, line: str, good: list[dict[str, Any]]) -> list[str]:
-    from antiphon.hosts.host_address import is_loopback
-    from antiphon_kernel.types.clock import iso_time
-
     lines = [line, f"  host key   {address.fingerprint} (ED25519)"]
     names = ", ".join(dict.fromkeys(f"{one['username']} ({one['role']})" for one in good))
     if address.ask:
         names += ("; " if names else "") + "others: you are asked in the app"
     lines.append(f"  comes in   {names or 'nobody yet: name keys with --github or --keys'}")
-    if is_loopback(address.bind):
+    if _is_loopback(address.bind):
         lines.append("  reached    from this machine only; docs/ssh.md says how from elsewhere")
     until = f" at {to_the_minute(iso_time(address.until))}," if address.until is not None else ""
     lines.append(f"  ends       with{until} antiphon share --stop, or with the kernel")
@@ -476,8 +476,7 @@ def keys_of_user(user: str) -> list[str]:
         raise invalid_params(f"{url} answers with {error.code}: is the name right?") from error
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
+        raise no_kernel(
             f"{url} cannot be read ({reason}): try again, or give the keys in a file (--keys).",
         ) from error
     return _lines(body, url)

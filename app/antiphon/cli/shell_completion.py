@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
+
+from antiphon.locations import data_folder, project_root
+from antiphon_kernel.types.errors import AntiphonError
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import KernelAddress
@@ -44,20 +48,14 @@ def _listed_by(
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[str]:
         import asyncio
-        from pathlib import Path
 
-        from antiphon.locations import data_folder, project_root
         from antiphon_kernel.client.discovery import kernel_at
-        from antiphon_kernel.types.errors import AntiphonError
 
         async def ask(address: KernelAddress) -> list[str]:
             from antiphon_kernel.client.tool_client import ToolClient
 
-            calls = ToolClient(lambda: address, once=True)
-            try:
+            async with ToolClient(lambda: address, once=True) as calls:
                 found = await asyncio.wait_for(calls.call(tool, {}), _SECONDS)
-            finally:
-                await calls.close()
             return [one[field] for one in found[list_name]]
 
         try:

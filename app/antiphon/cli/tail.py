@@ -230,6 +230,9 @@ class Tail:
         self._versions: dict[str, int] = {}
         self._listed: dict[str, dict[str, Any]] = {}
         """Headers of what was there at the start."""
+        self._starting: dict[str, bool] = {}
+        """Blocks whose content comes first, and whether it is printed. That of drafts is not, and
+        is remembered: they may be sent at any time."""
         self._transcript = Transcript()
         self._subscription: str | None = None
         self._printed_event = asyncio.Event()
@@ -247,11 +250,20 @@ class Tail:
         """
         with suppress(OSError, ValueError):  # where it cannot be, writing will tell
             self._watch_sink()
-        begun = await self._calls.call("block.subscribe", {"context": context})
-        self._subscription = begun["subscription"]
+        listed = {one["block_id"]: one for one in await list_blocks(self._calls, context)}
+        told = [one for one, header in listed.items() if self._as_json or not is_cut_out(header)]
+        printed = set(told[max(0, len(told) - last) :])
+        drafts = {one for one, header in listed.items() if is_draft(header)}
+        self._listed = listed
+        self._starting = {one: one in printed for one in printed | drafts}
+        self._versions = {
+            block: one["version"] for block, one in listed.items() if block not in self._starting
+        }
+        asked = {"context": context, "from_versions": self._versions}
+        subscription = (await self._calls.call("block.subscribe", asked))["subscription"]
+        self._subscription = subscription
         try:
-            await self._start(context, last)
-            await self._follow(begun["subscription"])
+            await self._follow(subscription)
         except asyncio.CancelledError:
             self._printer.print_final(self._transcript.end())
             raise
@@ -276,49 +288,6 @@ class Tail:
             subscription, self._subscription = self._subscription, None
             await self._calls.call("block.unsubscribe", {"subscription": subscription})
 
-    async def _start(self, context: str, last: int) -> None:
-        """Print blocks that are there already, as a second, short subscription tells them.
-
-        It also tells what drafts say, however old: they may be sent at any time.
-        """
-        listed = await list_blocks(self._calls, context)
-        self._listed = {one["block_id"]: one for one in listed}
-        told = [
-            block
-            for block, header in self._listed.items()
-            if self._as_json or not is_cut_out(header)
-        ]
-        printed = set(told[max(0, len(told) - last) :])
-        self._versions = {
-            block: one["version"] for block, one in self._listed.items() if block not in printed
-        }
-        blocks = [
-            block for block, header in self._listed.items() if block in printed or is_draft(header)
-        ]
-        if not blocks:
-            return
-        only = {"block_ids": blocks, "from_versions": {}}
-        subscription = (await self._calls.call("block.subscribe", only))["subscription"]
-        events: dict[str, dict[str, Any]] = {}
-        early: list[dict[str, Any]] = []
-        while len(events) < len(blocks):
-            message = await self._next()
-            if message["subscription"] != subscription:
-                early.append(message)
-                continue
-            event = read_event(message)
-            events.setdefault(event["block_id"], event)
-        await self._calls.call("block.unsubscribe", {"subscription": subscription})
-        for block in blocks:
-            if block in printed:
-                await self._feed(events[block], is_start=True)
-            elif isinstance(events[block]["content"], str):
-                event = events[block]
-                content, version = event["content"], event["version"]
-                self._transcript.remember(block, event["header"], content, version)
-        for message in early:
-            await self._feed(read_event(message))
-
     async def _follow(self, subscription: str) -> None:
         while True:
             # No timeout: one that runs out as a cancellation comes would take it for its own.
@@ -327,20 +296,16 @@ class Tail:
                 put = asyncio.get_running_loop().call_later
                 timer = put(max(0.0, rests - time.monotonic()), self._pushed.put_nowait, _REST)
             try:
-                message = await self._next()
+                message = await self._pushed.get()
             finally:
                 if timer is not None:
                     timer.cancel()
+            if message is None:
+                raise NoReaderError
             if message is _REST:
                 await self._printer.print(self._transcript.flush(time.monotonic()))
             elif message["subscription"] == subscription:
                 await self._feed(read_event(message))
-
-    async def _next(self) -> dict[str, Any]:
-        message = await self._pushed.get()
-        if message is None:
-            raise NoReaderError
-        return message
 
     def _watch_sink(self) -> None:
         """A pipe that is closed at its other end is noticed without writing into it."""
@@ -353,11 +318,16 @@ class Tail:
         if stat.S_ISFIFO(os.fstat(pipe).st_mode):
             loop.add_reader(pipe, broken)
 
-    async def _feed(self, event: Mapping[str, Any], *, is_start: bool = False) -> None:
+    async def _feed(self, event: Mapping[str, Any]) -> None:
         block = event["block_id"]
         if event["version"] <= self._versions.get(block, 0):
             return
-        self._versions[block] = event["version"]
+        self._versions[block], is_start = event["version"], block in self._starting
+        if not self._starting.pop(block, True):
+            if isinstance(event["content"], str):
+                content, version = event["content"], event["version"]
+                self._transcript.remember(block, event["header"], content, version)
+            return
         if self._as_json:
             await self._printer.print(dump_json_line(event) + "\n")
             return

@@ -6,16 +6,21 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
+from multiprocessing import active_children, get_context
 from multiprocessing.reduction import DupFd
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from antiphon_kernel.client.address import KernelAddress
 
 Ended = Callable[[int], None]
 """Takes the exit code of a process, or the number of a signal below 0."""
+
+
+class GuestProcess(Protocol):
+    """A process that runs."""
+
+    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,6 @@ class GuestProcesses:
     def __init__(self) -> None:
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(["antiphon.guest.preloaded"])
-        self._running: dict[int, BaseProcess] = {}
         self._preparing = asyncio.Lock()
         self._is_prepared = False
 
@@ -67,8 +71,8 @@ class GuestProcesses:
                 await asyncio.to_thread(first.start)
                 self._is_prepared = True
 
-    async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> int:
-        """Start a process; its number.
+    async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> GuestProcess:
+        """Start a process.
 
         Args:
             files: its standard streams, one terminal or three pipes; the caller closes them.
@@ -84,24 +88,16 @@ class GuestProcesses:
             process.start()
         except EOFError as error:
             raise OSError("no process could be started for this session") from error
-        pid = process.pid
-        assert pid is not None
 
         def over() -> None:
             loop.remove_reader(process.sentinel)
             process.join()
-            del self._running[pid]
             ended(process.exitcode or 0)
 
-        self._running[pid] = process
         loop.add_reader(process.sentinel, over)
-        return pid
-
-    def kill(self, pid: int) -> None:
-        if pid in self._running:
-            self._running[pid].kill()
+        return process
 
     def close(self) -> None:
         """End whatever has been started."""
-        for pid in self._running:
-            self.kill(pid)
+        for process in active_children():
+            process.kill()

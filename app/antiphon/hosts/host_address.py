@@ -56,8 +56,3 @@ def running_host(data: Path, kind: HostKind) -> HostAddress | None:
     except (OSError, ValidationError):
         return None
     return address if address.pid == holder else None
-
-
-def is_loopback(bind: str) -> bool:
-    """Return whether only this machine reaches what listens there."""
-    return bind in ("localhost", "::1") or bind.startswith("127.")

@@ -103,10 +103,7 @@ class KernelLink:
         Raises:
             AntiphonError: rate_limited, no_kernel.
         """
-        calls = self._calls.another()
-        try:
-            asked = {"key": key, "name": name[:1_000], "wait": seconds}
+        asked = {"key": key, "name": name[:1_000], "wait": seconds}
+        async with self._calls.another() as calls:
             role = (await calls.call("key.ask", asked)).get("role")
-            return None if role is None else str(role)
-        finally:
-            await calls.close()
+        return None if role is None else str(role)

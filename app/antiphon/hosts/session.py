@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
-from antiphon.hosts.guest_processes import GuestProcesses, GuestRequest
+from antiphon.hosts.guest_processes import GuestProcess, GuestProcesses, GuestRequest
 from antiphon.hosts.kernel_link import KernelLink, OpenedSession
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -134,7 +134,7 @@ class GuestSession(ABC):
         self._early: list[bytes] = []
         """Input that came before there was a process."""
         self._input_ended = False
-        self._pid = 0
+        self._process: GuestProcess | None = None
         self._reason: str | None = None
         self._is_waiting = True
         """The kernel has opened nothing yet, so that nothing is left open by a cancellation."""
@@ -210,13 +210,8 @@ class GuestSession(ABC):
         if self._writer is not None and not self._writer.is_closing():
             self._writer.abort()
         self._drained.set()
-        if self._pid and not self._ended.done():
-            loop = asyncio.get_running_loop()
-            loop.call_later(END_SECONDS, self._kill)
-
-    def _kill(self) -> None:
-        if not self._ended.done():
-            self.context.processes.kill(self._pid)
+        if self._process is not None and not self._ended.done():
+            asyncio.get_running_loop().call_later(END_SECONDS, self._process.kill)
 
     # The session
 
@@ -269,7 +264,8 @@ class GuestSession(ABC):
             theirs += (other for _, other in pairs)
             if self.terminal is not None:
                 _set_size(ours[0], self._size)
-            self._pid = await self.context.processes.start(guest, theirs, self._process_ended)
+            start = self.context.processes.start
+            self._process = await start(guest, theirs, self._process_ended)
         except OSError as error:
             _close_all(ours)
             raise RefusedError(f"The session cannot begin: {error}.") from error
@@ -339,11 +335,12 @@ class GuestSession(ABC):
     def _finish(self, code: int) -> None:
         if self.is_lost:
             return
-        if self.terminal is not None and self._pid and (code < 0 or self._reason is not None):
+        is_torn = self._process is not None and (code < 0 or self._reason is not None)
+        if self.terminal is not None and is_torn:
             self.send(_RESTORE.encode())
         if self._reason is not None:
             self.say(self._reason)
-        elif code < 0 and self._pid:
+        elif is_torn:
             self.say("The session has been ended by a failure; what was written is kept.")
         with suppress(OSError):
             self.channel.exit(code if 0 <= code < 256 and self._reason is None else 1)

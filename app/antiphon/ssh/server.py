@@ -29,7 +29,7 @@ from antiphon.hosts.session import (
 from antiphon.time_format import format_relative
 from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, storage_failed
 
 KEY_FILE: Final = "ssh.key"
 """The host key: readable by this user only, and the same from one start to the next."""
@@ -315,14 +315,11 @@ def _host_key(data: Path) -> asyncssh.SSHKey:
         made = asyncssh.generate_private_key("ssh-ed25519")
         write_private(path, made.export_private_key().decode("ascii"))
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"Others may read the host key {path}: take a new one (delete the file), and tell your"
             " guests its fingerprint.",
         )
     try:
         return asyncssh.read_private_key(path)
     except (OSError, asyncssh.KeyImportError) as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED, f"The host key {path} cannot be read: {error}."
-        ) from error
+        raise storage_failed(f"The host key {path} cannot be read: {error}.") from error

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from antiphon_kernel.client.ownership import LOCK_FILE, write_private
 from antiphon_kernel.client.trust import is_trusted
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, no_kernel
 
 ADDRESS_FILE: Final = "kernel.json"
 
@@ -203,8 +203,7 @@ def _is_local(address: KernelAddress) -> bool:
 
 
 def _no_kernel(data: Path, reason: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.NO_KERNEL,
+    return no_kernel(
         f"No kernel serves {data}: {reason}. Start one with `antiphon serve`.",
         data=str(data),
     )

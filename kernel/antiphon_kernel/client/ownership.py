@@ -10,7 +10,7 @@ from typing import Final
 
 from platformdirs import user_state_path
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, no_kernel
 
 
 def state_path(name: str) -> Path:
@@ -91,16 +91,14 @@ def check_ownership(data: Path) -> None:
     """
     length = len(os.fsencode(data.absolute()))
     if length > LONGEST_PATH:
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
+        raise no_kernel(
             f"No kernel can work in {data}: its path has {length} bytes, at most {LONGEST_PATH}"
             " are possible. Choose a folder with a shorter path.",
         )
     try:
         _check_folder(data)
     except OSError as error:
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
+        raise no_kernel(
             f"No kernel can work in {data}: {error.strerror} ({error.filename}). Choose a folder"
             " that you may use.",
         ) from error

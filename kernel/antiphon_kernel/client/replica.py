@@ -29,7 +29,12 @@ from antiphon_kernel.client.rejected_edits import Keep, RejectedEdit, Rejection,
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
+from antiphon_kernel.types.errors import (
+    AntiphonError,
+    no_kernel,
+    permission_denied,
+    storage_failed,
+)
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -204,7 +209,7 @@ class Replica(LocalReplica):
         finally:
             if self._connection is not None:  # it may be another one by now
                 await self._connection.socket.close()
-            self.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
+            self.outbox.fail(no_kernel("The replica was closed."))
 
     async def _serve(self, socket: ClientConnection) -> tuple[bool, ServerRejection | None]:
         """Speak on one connection until it ends: whether it got live, and why it was refused."""
@@ -240,7 +245,7 @@ class Replica(LocalReplica):
                 self._rebuild(replay, state)
         except ValueError as error:
             self.last_error = self.kernel_error = unreadable(error)
-            raise AntiphonError(ErrorCode.NO_KERNEL, unreadable(error)) from error
+            raise no_kernel(unreadable(error)) from error
         finally:
             await socket.close()
         refused = rejection_of(socket) if state is None else None
@@ -270,7 +275,7 @@ class Replica(LocalReplica):
         except OSError as error:
             trouble = f"What was refused ({refused[0].reason}) cannot be written: {error}"
             self.last_error = trouble
-            raise AntiphonError(ErrorCode.STORAGE_FAILED, trouble) from error
+            raise storage_failed(trouble) from error
         before = self.rejected_edits.edits if self.rejected_edits is not None else 0
         self.rejected_edits = Rejection(refused[0].reason, before + len(refused), file)
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import CallNotMade, open_socket
 from antiphon_kernel.types.constants import CALL_BYTES
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, no_kernel, permission_denied
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
 
@@ -57,6 +57,12 @@ class ToolClient:
         self._connecting = asyncio.Lock()
         self._ids = itertools.count(1)
         self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def another(self) -> ToolClient:
         """Return a client of the same kernel and caller with a connection of its own."""
@@ -188,8 +194,7 @@ def _lost(socket: ClientConnection) -> AntiphonError:
             "The kernel takes less than this call in one message: send less at a time.",
             limit_name="frame",
         )
-    return AntiphonError(
-        ErrorCode.NO_KERNEL,
+    return no_kernel(
         "The kernel went away before it answered; the call may have taken effect. "
         "Look, then call again.",
     )

@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import CallNotMade
 from antiphon_kernel.client.tool_client import read_error
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import no_kernel
 
 _CONNECT_SECONDS: Final = 10.0
 _PIECE: Final = 65_536
@@ -46,8 +46,7 @@ def export_context(
             is_lines = params.get("format", "jsonl") in ("jsonl", "replay")
             yield from _checked(lines) if is_lines else lines
         except (OSError, HTTPException) as error:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
+            raise no_kernel(
                 f"The kernel went away before the export was whole ({error}): what has arrived"
                 " cannot be imported. Export again.",
             ) from error
@@ -77,8 +76,7 @@ def import_context(
             made: dict[str, Any] = json.loads(response.read())
             return made
         except (OSError, HTTPException) as error:
-            raise AntiphonError(
-                ErrorCode.NO_KERNEL,
+            raise no_kernel(
                 f"The kernel went away before it answered ({error}); the context is there whole or"
                 " not at all. Look, then import again.",
             ) from error

@@ -13,11 +13,7 @@ from typing import Final
 
 from antiphon_kernel.cluster.routing import is_forwarding
 from antiphon_kernel.storage.stores import SqlDatabase
-from antiphon_kernel.types.errors import (
-    AntiphonError,
-    ErrorCode,
-    NotOwnerError,
-)
+from antiphon_kernel.types.errors import AntiphonError, NotOwnerError, storage_failed
 from antiphon_kernel.types.signal import Signal
 
 _RENEWALS: Final = 5
@@ -215,8 +211,7 @@ class Ownership:
             if not rows and await self._take(root):
                 return
             if loop.time() >= ends:
-                raise AntiphonError(
-                    ErrorCode.STORAGE_FAILED,
+                raise storage_failed(
                     "The context could not be taken: this kernel has no lease in its database, or"
                     " others take turns with it. Try again.",
                 )

@@ -57,7 +57,7 @@ from antiphon_kernel.storage import (
     UndoRow,
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, storage_failed
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
@@ -588,8 +588,7 @@ class Context:
             yield
         except BaseException:
             self.stop(
-                AntiphonError(
-                    ErrorCode.STORAGE_FAILED,
+                storage_failed(
                     f"A change of context {self.row.label} failed half-way, so the context is read"
                     " again as it is on disk: call once more.",
                 )

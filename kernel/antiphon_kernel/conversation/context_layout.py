@@ -34,7 +34,7 @@ from antiphon_kernel.layout import (
     reader_text,
 )
 from antiphon_kernel.storage import ChangeRow
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.clock import moment_or_start
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role

@@ -61,8 +61,8 @@ from antiphon_kernel.types.drift import drift_id, is_drifted
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.media_types import (
-    PDF,
     PLAIN_TEXT,
+    file_suffix,
     is_media_type,
     is_sha256,
     is_text_type,
@@ -444,14 +444,6 @@ IMPORTED: Final = "imported"
 CONVERSATION: Final = "imported_conversation"
 """The same of a conversation's first block: fields of the conversation itself."""
 
-_SUFFIXES: Final = {
-    "image/png": ".png",
-    "image/jpeg": ".jpg",
-    "image/gif": ".gif",
-    "image/webp": ".webp",
-    PDF: ".pdf",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
@@ -702,7 +694,7 @@ def _header(
             name = "image" if isinstance(content, ImageBlock) else "document"
             header = header._replace(
                 kind=BlockKind.FILE,
-                path=name + _SUFFIXES.get(media_type, ".txt"),
+                path=name + file_suffix(media_type),
                 media_type=media_type,
                 blob=digest,
                 blob_bytes=files[digest].size,

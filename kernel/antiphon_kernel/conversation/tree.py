@@ -16,7 +16,7 @@ from typing import Final
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.conversation.message_blocks import MessagePath, PathMessage
 from antiphon_kernel.storage import ContextRow
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId
 

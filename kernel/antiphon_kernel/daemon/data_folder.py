@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.client.address import take_lock
+from antiphon_kernel.client.address import lock_holder, take_lock
 from antiphon_kernel.client.ownership import LOCK_FILE
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import DATA_FOLDER
@@ -49,13 +49,10 @@ def hold_folder(path: Path) -> Iterator[str | None]:
             file.write("*\n")
     lock = take_lock(path / LOCK_FILE)
     if lock is None:
-        deadline, held = time.monotonic() + HOLDER_SECONDS, path / LOCK_FILE
-        while not (holder := held.read_bytes()[:32].decode("ascii", "replace")).endswith("\n"):
-            if time.monotonic() >= deadline:
-                break
+        deadline = time.monotonic() + HOLDER_SECONDS
+        while (holder := lock_holder(path)) is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        is_told = holder.endswith("\n") and holder.strip().isdigit()
-        raise DataFolderInUse(path, int(holder) if is_told else None)
+        raise DataFolderInUse(path, holder)
     try:
         yield warning
     finally:

@@ -49,7 +49,7 @@ from antiphon_kernel.tools.drift import resume_all_drifts
 from antiphon_kernel.turns import TURN_TOOLS, Models, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE, STORE_VARIABLE, TOKEN_VARIABLE
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, storage_failed
 from antiphon_kernel.types.ids import as_name
 
 PORT_FILE: Final = "kernel.port"
@@ -148,8 +148,7 @@ def _check_store(settings: DaemonSettings) -> None:
 
         write_private(named, f"{place_of(settings.store)}\n")
     elif named.exists():
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"The documents of {settings.data} are in the database"
             f" {named.read_text('utf-8').strip()}: set {STORE_VARIABLE} to its URL. Remove {named}"
             " to begin with other documents here.",

@@ -35,7 +35,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NewType
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied, storage_failed
 from antiphon_kernel.types.project_files import disk_errors, opened_file, read_bytes, too_large
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
 from antiphon_kernel.types.quoting import quote
@@ -299,7 +299,7 @@ def _state(status: os.stat_result) -> DiskState:
 def _is_still(folder: int, name: str, before: os.stat_result) -> bool:
     """Return whether a name stands for the same file, unchanged."""
     after = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    return _state(after) == _state(before) and after.st_ctime_ns == before.st_ctime_ns
+    return _state(after) == _state(before)
 
 
 def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]:
@@ -320,8 +320,7 @@ def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]
 
 
 def _restless(path: ProjectPath) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
+    return storage_failed(
         f"The file {quote(path.shown)} is being written by another program: try again later.",
     )
 

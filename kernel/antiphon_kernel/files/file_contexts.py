@@ -451,7 +451,14 @@ class FileContexts:
                 await self.read_rows()
             context = self._paths.get(found.shown)
             if context is None:
-                context = await self._create_unless_taken(found)
+                try:
+                    context = await self._create(found)
+                except TakenError:
+                    await self._contexts.load()
+                    await self.read_rows()
+                    if found.shown not in self._paths:
+                        raise
+                    context = self._paths[found.shown]
             return await self._opened(context, found)
 
     async def of_context(self, context: Context) -> OpenFile:
@@ -485,16 +492,6 @@ class FileContexts:
             self.servers.opened(file)
         await file.look()
         return file
-
-    async def _create_unless_taken(self, path: ProjectPath) -> ContextId:
-        try:
-            return await self._create(path)
-        except TakenError:
-            await self._contexts.load()
-            await self.read_rows()
-            if path.shown not in self._paths:
-                raise
-            return self._paths[path.shown]
 
     async def _create(self, path: ProjectPath) -> ContextId:
         limit = self._limits.file_bytes

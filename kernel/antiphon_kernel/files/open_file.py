@@ -38,7 +38,7 @@ from antiphon_kernel.storage import FileRow, Journal
 from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve, settled_base
 from antiphon_kernel.text.splice_diff import plan_difference
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, storage_failed
 from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.quoting import quote
@@ -347,8 +347,7 @@ class OpenFile:
             await self._written(data, now.text)
             self.written.notify()
             return True
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"The file {quote(self.path.shown)} was not written: another program changes it again"
             " and again. Save it once more when that is done.",
         )

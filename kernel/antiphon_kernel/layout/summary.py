@@ -23,6 +23,7 @@ from antiphon_kernel.layout.text_forms import LayoutReader, drift_text, item_tex
 from antiphon_kernel.layout.visible import visible
 from antiphon_kernel.messages import MESSAGE_COST, estimate_text
 from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.splice_diff import apply_splices
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.frozen_json import thaw
@@ -95,13 +96,11 @@ class SummaryRecord:
             turns: the id of each turn there, as `copied_ids` gives it; the others are not known
                 there.
         """
-        previous = self.previous or ""
-        splices = rename_derived(previous, turns)
-        for one in splices:
-            end = one.offset + one.deleted
-            previous = previous[: one.offset] + one.inserted + previous[end:]
+        path = self.previous or ""
+        splices = rename_derived(path, turns)
+        previous = apply_splices(path, splices) if splices else None
         there = tuple(turns[turn] for turn in self.turns if turn in turns)
-        return replace(self, turns=there, previous=previous if splices else None)
+        return replace(self, turns=there, previous=previous)
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the metadata of the block."""

@@ -29,7 +29,7 @@ from antiphon_kernel.storage.postgres import STORED_NUL, place_of
 from antiphon_kernel.storage.postgres_schema import POSTGRES_SCHEMAS
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, JOURNAL_SCHEMA, Schema
 from antiphon_kernel.storage.stores import open_tables
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import invalid_params, storage_failed
 from antiphon_kernel.types.quoting import join_names
 
 _Row = tuple[Any, ...]
@@ -117,8 +117,7 @@ def copy_database(store: str, folder: Path, *, alone: bool = False) -> int:
             sql = f"SELECT version, usable_from FROM {name}.schema"
             version, usable_from = connection.execute(sql).fetchone() or (0, 0)
             if not usable_from <= schema.newest <= version:
-                raise AntiphonError(
-                    ErrorCode.STORAGE_FAILED,
+                raise storage_failed(
                     f"The tables of {name} have version {version} and can be used from"
                     f" {usable_from} on, this antiphon knows {schema.newest}: use the one of the"
                     " kernels there.",
@@ -153,8 +152,7 @@ def _transaction(store: str) -> Iterator[_Connection]:
     except (psycopg.Error, sqlite3.Error, UnicodeError) as error:
         is_empty = isinstance(error, psycopg.errors.UndefinedTable)
         why = "there is nothing of antiphon in it" if is_empty else str(error).strip()
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"The database {place} could not be copied: {why}. Nothing was kept of the copy.",
             store=place,
         ) from error
@@ -252,8 +250,7 @@ def _copy_rows(source: FileTables | DatabaseTables, target: FileTables | Databas
     for table in tables():
         copied += target.add(table, source.rows(table))
         if _digest(source.rows(table)) != _digest(target.rows(table)):
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED,
+            raise storage_failed(
                 f"{table} has not arrived as it was: rows hold something else, or are missing."
                 " Nothing was kept of the copy; `antiphon doctor` says whether the source is"
                 " sound.",

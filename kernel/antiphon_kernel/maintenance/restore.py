@@ -17,7 +17,7 @@ from antiphon_kernel.storage import (
     install,
 )
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import storage_failed
 from antiphon_kernel.types.ids import SYSTEM, RandomIds, SessionId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -54,8 +54,7 @@ async def restore(backup: Path, data: Path, clock: Clock) -> Restored:
         contexts, damaged = await _renew(fresh, moment)
         was_there = install(fresh, data / JOURNAL_FILE, aside)
     except OSError as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"{backup} could not be restored into {data}: {error}. The journal there is unchanged.",
             path=str(data),
         ) from error
@@ -73,8 +72,7 @@ async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
         rows = await journal.contexts()
         principals = {one.id: one for one in await journal.principals()}
         if SYSTEM not in principals:
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED,
+            raise storage_failed(
                 f"{path} belongs to a kernel that was never founded: use another backup.",
             )
         session = SessionId(ids.uuid7())

@@ -23,10 +23,9 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
     try:
         validator_for(schema).check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(f"its schema is no JSON schema: {error.message}") from error
-    except (RecursionError, TypeError) as error:
-        raise ValueError(f"its schema is no JSON schema: {error}") from error
+    except (SchemaError, RecursionError, TypeError) as error:
+        said = getattr(error, "message", error)
+        raise ValueError(f"its schema is no JSON schema: {said}") from error
 
 
 def check_value(schema: Mapping[str, Any], value: Mapping[str, Any]) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from antiphon_kernel.types.media_types import is_text_type, media_type_of
+from antiphon_kernel.types.media_types import file_suffix, is_text_type, media_type_of
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
-
-_ENDINGS: Final = {"application/pdf": "pdf", "image/jpeg": "jpg"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +46,7 @@ def read_result(
         elif kind is None or len(files) >= most_files or len(content) > most_bytes:
             lines.append(f"[{about}: {stated or 'unknown type'}, {len(content):,} bytes, not kept]")
         else:
-            ending = _ENDINGS.get(kind, kind.rpartition("/")[2])
-            name = f"result-{len(files) + 1}.{ending}"
+            name = f"result-{len(files) + 1}{file_suffix(kind)}"
             lines.append(f"[{about}: {name}]")
             files.append(ResultFile(name, kind, content))
 

@@ -147,11 +147,7 @@ def _read_documents(text: str) -> list[Any]:
 
 
 def _no_json(path: str, error: ValueError) -> MessageError:
-    return MessageError(
-        MessageProblem.INVALID_VALUE,
-        f"this is not JSON: {error}. Give a JSON document, or one a line.",
-        path=path,
-    )
+    return _invalid(f"this is not JSON: {error}. Give a JSON document, or one a line.", path)
 
 
 def _read_list(values: Sequence[object], extra: JsonObject, system: object) -> ImportedConversation:

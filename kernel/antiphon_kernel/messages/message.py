@@ -1,4 +1,4 @@
-"""Messages of a conversation: immutable values, valid by construction, their calls and results.
+"""Messages of a conversation: immutable values, their calls and results.
 
 Every result answers exactly one earlier open tool use. Texts of one message that follow each other
 are sent as one text: neighbours of one role are one message already, so what a model sees of two
@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
-from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, TypeVar, cast, get_args
+from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, TypeVar, cast
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import JsonObject
@@ -139,9 +139,6 @@ class ToolUse:
     """A provider's, which goes back to it with the call."""
 
     def __post_init__(self) -> None:
-        require_visible(self.id, "id", MessageProblem.BLANK_CALL_ID)
-        require_visible(self.name, "name", MessageProblem.BLANK_TOOL_NAME)
-        require_object(self.parameters, "parameters")
         if self.signature is not None:
             require_text(self.signature, "signature")
 
@@ -194,9 +191,6 @@ class UnknownBlock:
 
     raw: JsonObject
 
-    def __post_init__(self) -> None:
-        require_object(self.raw, "raw")
-
 
 InputBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock | UnknownBlock
 """Content of user and tool messages."""
@@ -237,16 +231,6 @@ def require_visible(value: object, path: str, problem: MessageProblem) -> None:
         raise unexpected("a string that is not blank", value, path, problem)
 
 
-def require_object(value: object, path: str) -> None:
-    """Refuse what is not a frozen JSON object.
-
-    Raises:
-        MessageError: with `path`.
-    """
-    if not isinstance(value, JsonObject):
-        raise unexpected("a JSON object", value, path)
-
-
 class MessageRole(StrEnum):
     """Role of a message in what a model reads."""
 
@@ -262,9 +246,6 @@ class UserMessage:
     role: ClassVar = MessageRole.USER
     content: tuple[InputBlock, ...]
 
-    def __post_init__(self) -> None:
-        _require_blocks(self.content, self.role)
-
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage:
@@ -272,9 +253,6 @@ class AssistantMessage:
 
     role: ClassVar = MessageRole.ASSISTANT
     content: tuple[ContentBlock, ...]
-
-    def __post_init__(self) -> None:
-        _require_blocks(self.content, self.role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +266,6 @@ class ToolMessage:
     is_error: bool = False
     """Whether the call failed."""
 
-    def __post_init__(self) -> None:
-        _require_blocks(self.content, self.role)
-        require_visible(self.tool_call_id, "tool_call_id", MessageProblem.BLANK_TOOL_CALL_ID)
-
-
-_HEARD: Final = get_args(InputBlock)
-_SAID: Final = get_args(ContentBlock)
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 
@@ -309,23 +280,10 @@ def tool_uses(message: Message) -> tuple[ToolUse, ...]:
     return tuple([block for block in message.content if isinstance(block, ToolUse)])
 
 
-def _require_blocks(content: object, role: MessageRole) -> None:
-    if not isinstance(content, tuple):
-        raise unexpected("a tuple of content blocks", content, "content")
-    if not content:
-        raise MessageError(
-            MessageProblem.NO_CONTENT,
-            f"a message of role {role} has at least one content block",
-            path="content",
-        )
-    allowed = _SAID if role is MessageRole.ASSISTANT else _HEARD
-    for at, block in enumerate(content):
-        if not isinstance(block, allowed):
-            raise MessageError(
-                MessageProblem.BLOCK_NOT_ALLOWED,
-                f"a message of role {role} holds no {quote(block)}",
-                path=f"content[{at}]",
-            )
+def _trimmed(block: ContentBlock) -> ContentBlock:
+    if isinstance(block, TextBlock) and (text := block.text.strip()) != block.text:
+        return TextBlock(text)
+    return block
 
 
 def message_digest(message: Message) -> bytes:
@@ -336,10 +294,7 @@ def message_digest(message: Message) -> bytes:
     """
     call = [message.tool_call_id, message.is_error] if isinstance(message, ToolMessage) else []
     parts: list[object] = [message.role, *call]
-    trimmed = [
-        TextBlock(block.text.strip()) if isinstance(block, TextBlock) else block
-        for block in message.content
-    ]
+    trimmed = [_trimmed(block) for block in message.content]
     kept = [block for block in trimmed if not isinstance(block, TextBlock) or block.text]
     for block in kept or message.content:
         values = (getattr(block, name) for name in block.__match_args__)

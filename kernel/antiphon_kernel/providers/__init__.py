@@ -4,21 +4,8 @@ May import `layout`, `messages` and what is below them. Libraries of a service a
 one module that needs them, and only when a model of that kind is first asked.
 """
 
-from antiphon_kernel.providers.events import (
-    End,
-    ErrorKind,
-    ProviderError,
-    StopReason,
-    TextDelta,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallDelta,
-    ToolCallEvent,
-    ToolCallStart,
-    TurnEvent,
-)
+from antiphon_kernel.providers.events import End, ErrorKind, ProviderError, TextDelta
 from antiphon_kernel.providers.model_config import (
-    ALLOW_EVERYTHING,
     ApiKey,
     ModelConfig,
     ModelKind,
@@ -29,7 +16,6 @@ from antiphon_kernel.providers.model_config import (
 )
 from antiphon_kernel.providers.provider import (
     ModelPrompt,
-    PromptFile,
     Provider,
     RemoteProvider,
     RoundRequest,

@@ -193,10 +193,6 @@ class _RecordingLine:
         return value
 
 
-MIN_SPEED = 0.1
-MAX_SPEED = 1000.0
-
-
 class ScriptedProvider:
     """Plays its recordings in each context, the next one with each turn, and then again.
 
@@ -212,8 +208,6 @@ class ScriptedProvider:
     ) -> None:
         if not recordings:
             raise ValueError("a scripted model needs at least one recording")
-        if not (MIN_SPEED <= speed <= MAX_SPEED or speed == math.inf):
-            raise ValueError(f"speed is {MIN_SPEED} to {MAX_SPEED:.0f} or inf, not {speed}")
         self._recordings = tuple(recordings)
         self._speed = speed
         self._sleep = sleep

@@ -19,7 +19,7 @@ from antiphon_kernel.storage.database import Statement
 from antiphon_kernel.storage.schema import AUTH_SCHEMA
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import storage_failed
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
@@ -269,8 +269,7 @@ def _read(kind: type, stored: dict[str, Any]) -> dict[str, Any]:
         if stored[name] not in (allowed := tuple(words)):
             user = f" ({stored['username']})" if "username" in stored else ""
             what = f"the {name} of {_TABLES[kind][:-1]} {stored['number']}{user}"
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED,
+            raise storage_failed(
                 f"{AUTH_FILE} is damaged: {what} is {quote(stored[name])}, and can only be"
                 f" {', '.join(allowed)}. Put a sound {AUTH_FILE} in its place or correct the row,"
                 " with no kernel running; `antiphon doctor` names every such row.",

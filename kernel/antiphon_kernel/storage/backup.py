@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from antiphon_kernel.storage.open_files import SIDE_FILES, make_private
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, invalid_params, storage_failed
 
 JOURNAL_FILE: Final = "journal.db"
 """The journal's name in a data folder."""
@@ -45,8 +45,7 @@ def copy_pages(journal: Path, target: Path) -> None:
             except sqlite3.Error as error:
                 if not _is_about_the_target(error):
                     raise
-                raise AntiphonError(
-                    ErrorCode.STORAGE_FAILED,
+                raise storage_failed(
                     f"{target}, a copy of {journal} to be looked at, could not be written:"
                     f" {error}. Make room there, or name another folder in TMPDIR.",
                     path=str(target),
@@ -117,8 +116,7 @@ def check_journal(path: Path) -> None:
         what = "it is another kind of database"
     else:
         return
-    raise AntiphonError(
-        ErrorCode.STORAGE_FAILED,
+    raise storage_failed(
         f"{path} cannot be used as a journal: {what}. Use another backup.",
         path=str(path),
     )
@@ -195,8 +193,7 @@ def _is_about_the_target(error: sqlite3.Error) -> bool:
 
 def _open(path: Path, options: str = "") -> sqlite3.Connection:
     if not path.is_file():
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"There is no journal at {path}: name the kernel's data folder with --data.",
             path=str(path),
         )
@@ -213,16 +210,14 @@ def _sync_to_disk(path: Path) -> None:
 
 
 def _unusable(path: Path, error: sqlite3.Error, advice: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
+    return storage_failed(
         f"{path} could not be read as a journal: {error}. {advice}",
         path=str(path),
     )
 
 
 def _not_written(target: Path, reason: str) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
+    return storage_failed(
         f"The backup {target} could not be written: {reason}. Choose another place.",
         path=str(target),
     )

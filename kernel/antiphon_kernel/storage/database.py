@@ -20,7 +20,7 @@ import aiosqlite
 from antiphon_kernel.storage.backup import write_copy
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, Schema
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing, storage_failed
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.signal import Signal
 
@@ -260,9 +260,7 @@ class Database:
         version = int((await self.select("PRAGMA user_version"))[0][0])
         refusal = self._schema.refusal(version)
         if refusal is not None:
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED, f"{self.path} {refusal}.", path=str(self.path)
-            )
+            raise storage_failed(f"{self.path} {refusal}.", path=str(self.path))
         for number, sql in self._schema.steps(version):
             script = f"BEGIN IMMEDIATE; {sql} PRAGMA user_version = {number};"
             try:
@@ -283,8 +281,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
+    return storage_failed(
         f"The journal {path} could not be used: {error}. Nothing was acknowledged;"
         " check the disk, then try again.",
         path=str(path),

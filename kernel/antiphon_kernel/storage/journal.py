@@ -36,7 +36,7 @@ from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing, storage_failed
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.signal import Signal
@@ -330,8 +330,7 @@ class Journal(JournalReader):
         """A writer that dies of a bug must not leave anybody waiting."""
         if writer.cancelled():
             return
-        self._broken = error = AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        self._broken = error = storage_failed(
             f"The journal's writer has stopped: {writer.exception()}. Restart the kernel.",
         )
         _log.critical("the journal's writer has stopped", exc_info=writer.exception())

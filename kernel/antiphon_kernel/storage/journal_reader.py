@@ -24,7 +24,7 @@ from antiphon_kernel.storage.rows import (
 from antiphon_kernel.storage.schema import READABLE_FORMATS
 from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.types.enums import ContextKind, DriftKind, DriftState, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, storage_failed
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal, Run, Stamp
 from antiphon_kernel.types.replay import ReplayPresence
@@ -387,8 +387,7 @@ def _kind(stored: str) -> PrincipalKind:
     try:
         return PrincipalKind(stored)
     except ValueError as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             f"The journal holds a principal of the unknown kind {stored!r}:"
             " use the antiphon that wrote it, or a newer one.",
             found=stored,

@@ -30,7 +30,7 @@ from psycopg.types.string import StrDumperUnknown
 from antiphon_kernel.storage.database import FenceError, Row, Statement, TakenError
 from antiphon_kernel.storage.postgres_schema import FENCE_STATE
 from antiphon_kernel.storage.schema import Schema
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.errors import AntiphonError, kernel_is_closing, storage_failed
 
 _log = logging.getLogger(__name__)
 
@@ -318,8 +318,7 @@ class PostgresDatabase:
         return self._failed(str(error).strip())
 
     def _failed(self, why: str) -> AntiphonError:
-        return AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        return storage_failed(
             f"The store {self._place} could not be used: {why}. Nothing was acknowledged;"
             " see that its Postgres runs and can be reached, then try again.",
             store=self._place,
@@ -357,8 +356,7 @@ def place_of(url: str) -> str:
         place = ""
     if re.fullmatch(r"[^@]*:[\d,]+/[^@]*", place) is None:
         # The library's own message holds all of it.
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
+        raise storage_failed(
             "The URL of the store cannot be read: it is to look like"
             " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with % codes for special characters.",
         )

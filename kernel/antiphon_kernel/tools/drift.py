@@ -52,7 +52,13 @@ from antiphon_kernel.types.enums import (
     Role,
     Status,
 )
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, permission_denied
+from antiphon_kernel.types.errors import (
+    AntiphonError,
+    ErrorCode,
+    invalid_params,
+    permission_denied,
+    storage_failed,
+)
 from antiphon_kernel.types.ids import SessionId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
@@ -436,8 +442,7 @@ async def deliver(
             await drifts.store(drifts[drift])
             if error.code is not ErrorCode.STORAGE_FAILED:
                 raise
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED,
+            raise storage_failed(
                 f"{error.message} It is kept as the drift {drift} and delivered when the kernel"
                 " starts again.",
                 **error.details,

@@ -299,9 +299,11 @@ def merge_changes(
             for one in reversed(script):
                 target.document.splice(block, one.offset, one.deleted, one.inserted)
 
+    counts = (len(splices), "changed"), (len(taken), "added")
+    said = [f"{count_of(count, 'block')} {what}" for count, what in counts if count]
     merged = {one.block: one for one in plan.changes}
     return tuple(block for block in offers if block in set(taken)), Changes(
-        text=_summed_up(len(splices), len(taken)),
+        text=", ".join(said) or "nothing changed",
         blocks=tuple(splices),
         apply=apply,
         inherited={
@@ -317,9 +319,3 @@ def _inherited(
     version = target.blocks.version(merged.block) + 1
     own = Stamp(actor.principal.id, version, time, merged.block)
     return with_block(runs_of_splices(script, merged.runs, own), merged.original)
-
-
-def _summed_up(changed: int, added: int) -> str:
-    counts = (changed, "changed"), (added, "added")
-    said = [f"{count_of(count, 'block')} {what}" for count, what in counts if count]
-    return ", ".join(said) or "nothing changed"

@@ -43,7 +43,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import Blob, ContextRow
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.tools._common import read_stored_files
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.errors import ErrorCode, invalid_params

@@ -204,9 +204,9 @@ def _wanted(at: int, asked: NewSource) -> PoolSource:
     if (asked.url is None) == (asked.path is None):
         raise _wrong(f"sources.{at}", "a source has a url or a path: give one of the two")
     try:
-        if asked.url is not None:
-            return PoolSource(0, normal_url(asked.url), None, asked.title, asked.text)
-        return PoolSource(0, None, normal_path(asked.path or ""), asked.title, asked.text)
+        url = normal_url(asked.url) if asked.url is not None else None
+        path = normal_path(asked.path) if asked.path is not None else None
+        return PoolSource(0, url, path, asked.title, asked.text)
     except SourceError as error:
         field = "url" if asked.url is not None else "path"
         raise _wrong(f"sources.{at}.{field}", str(error)) from error

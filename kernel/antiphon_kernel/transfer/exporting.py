@@ -51,7 +51,7 @@ from antiphon_kernel.messages import (
     write_run,
     write_system,
 )
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind

@@ -23,7 +23,7 @@ from antiphon_kernel.storage import (
     ContextRow,
     InheritedText,
 )
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.transfer.exporting import (
     BlobLine,
     BlockLine,

@@ -26,9 +26,9 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import without
 from antiphon_kernel.storage import ContextRow, CorruptContextError
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.text.search import RegexQuery, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
-from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.block_metadata import (
     AGENT_CALL,

@@ -45,25 +45,18 @@ _LEFT_OUT: Final = frozenset(
 )
 """Keywords of schemas that a call is checked by, of which models are not told."""
 
-_RANGE_OF_LINES: Final = {
-    "type": "object",
-    "properties": {"start": {"type": "integer"}, "end": {"type": "integer"}},
-    "required": ["start", "end"],
-}
 
-_LINES: Final = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "start_line": {"type": "integer"},
-            "end_line": {"type": "integer"},
-            "content": {"type": "string"},
-            "expected_text": {"type": "string"},
-        },
-        "required": ["start_line", "end_line", "content"],
-    },
-}
+def _object(optional: Mapping[str, str] = {}, **required: str) -> dict[str, Any]:
+    """Return the schema of an object whose fields have these types."""
+    properties = {name: {"type": kind} for name, kind in {**required, **optional}.items()}
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+_RANGE_OF_LINES: Final = _object(start="integer", end="integer")
+
+_OPERATION: Final = _object(
+    {"expected_text": "string"}, start_line="integer", end_line="integer", content="string"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +119,7 @@ _OFFERS: Final = (
         "Put content in the place of the lines from start_line to end_line (exclusive), all"
         " operations or none. Equal numbers insert, empty content deletes.",
         {**_PLACE, "operations": "", "base_version": "The version that you read."},
-        schemas={"operations": _LINES},
+        schemas={"operations": {"type": "array", "items": _OPERATION}},
     ),
     _Offer("block.apply_patch", "Apply a unified diff to a block.", {**_PLACE, "patch": ""}),
     _Offer("block.set_field", "Set a field.", {**_PLACE, "field": "", "value": ""}),
@@ -569,13 +562,7 @@ def error_text(error: AntiphonError) -> str:
 _SHELL_DEFINITION: Final = ToolDefinition(
     SHELL,
     "Run a command in the project's root and return what it prints.",
-    JsonObject(
-        {
-            "type": "object",
-            "properties": {"command": {"type": "string"}},
-            "required": ["command"],
-        }
-    ),
+    JsonObject(_object(command="string")),
 )
 
 

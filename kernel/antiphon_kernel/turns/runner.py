@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -16,17 +16,17 @@ from antiphon_kernel.access import VIA_TURN
 from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import DeliveredDrift, Kernel
 from antiphon_kernel.mcp_servers import START_SECONDS, McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
-from antiphon_kernel.storage import ToolPermission
+from antiphon_kernel.storage import DriftRow, ToolPermission
 from antiphon_kernel.tasks import BackgroundTasks, run_uninterrupted
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.agents import Agents
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks
-from antiphon_kernel.turns.drift_waking import may_wake, person_wrote
 from antiphon_kernel.turns.model_tools import ModelTools, tools_of
 from antiphon_kernel.turns.models import Models, system_text
 from antiphon_kernel.turns.permission import PermissionDesk
@@ -41,8 +41,9 @@ from antiphon_kernel.turns.turn import (
     resumed_calls,
 )
 from antiphon_kernel.types import block_metadata
+from antiphon_kernel.types.clock import moment_or_start
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.drift import drift_id
+from antiphon_kernel.types.drift import drift_id, is_drifted
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
@@ -384,12 +385,7 @@ class TurnRunner:
             sender: who has sent the message. The turn's tools run with their rights, and when they
                 have to go, its command ends; it does not begin if it still waits.
             undecided: calls that wait for people, with which the turn goes on.
-
-        Raises:
-            KeyError: if there is no such model or agent.
         """
-        if model not in self.names:
-            raise KeyError(model)
         before = self._latest.get((context.id, model))
         asker = Asker(self._kernel, sender, Permission.WRITE)
         work = Job(context.id, model, prompt, model, waiting=before is not None)
@@ -662,15 +658,8 @@ def find_runner(kernel: Kernel) -> TurnRunner | None:
 
 
 def runner_of(kernel: Kernel) -> TurnRunner:
-    """The runner of a kernel.
-
-    Raises:
-        LookupError: if none has been made: the process was put together wrongly.
-    """
-    runner = find_runner(kernel)
-    if runner is None:
-        raise LookupError(f"kernel {kernel.id} has no TurnRunner")
-    return runner
+    """Return the runner of a kernel on which models run."""
+    return _runners[kernel.id]
 
 
 async def _may_begin(writer: BlockWriter, prompt: str, before: Job | None, asker: Asker) -> bool:
@@ -716,3 +705,31 @@ async def _wait_for_human(context: Context) -> None:
         await came.wait()
     finally:
         unwatch()
+
+
+def may_wake(drift: DriftRow, later: Collection[DriftRow]) -> bool:
+    """Return whether a model's drift may wake the models of its target.
+
+    Nobody is woken by what they have set off: it may not if drifts of models have led from there
+    to here, over whatever contexts. So each drift that wakes leads on to where none has come from,
+    and all come to rest when people write no more.
+
+    Args:
+        later: the drifts of models since a person last wrote in one of the two contexts.
+    """
+    reached, new = set[int](), {drift.target}
+    while new:
+        reached |= new
+        new = {one.target for one in later if one.source in new} - reached
+    return drift.source not in reached
+
+
+def person_wrote(document: Document) -> int:
+    """Return when a person wrote the last block of theirs, in milliseconds; 0 if there is none."""
+    members = document.members()
+    people = {one.principal for one in members if one.kind == PrincipalKind.HUMAN}
+    for block in reversed(document.block_ids()):
+        header = document.header(block)
+        if header.author in people and not (header.is_draft or is_drifted(header.metadata)):
+            return moment_or_start(header.created)
+    return 0

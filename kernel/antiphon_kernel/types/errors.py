@@ -97,6 +97,16 @@ def invalid_params(message: str, **details: Any) -> AntiphonError:
     return AntiphonError(ErrorCode.INVALID_PARAMS, message, **details)
 
 
+def storage_failed(message: str, **details: Any) -> AntiphonError:
+    """Return the error for files or a database that cannot be read or written."""
+    return AntiphonError(ErrorCode.STORAGE_FAILED, message, **details)
+
+
+def no_kernel(message: str, **details: Any) -> AntiphonError:
+    """Return the error for a kernel that cannot be reached, or has gone away."""
+    return AntiphonError(ErrorCode.NO_KERNEL, message, **details)
+
+
 def permission_denied(message: str, **details: Any) -> AntiphonError:
     """Return the error for somebody who may not do what they ask for."""
     return AntiphonError(ErrorCode.PERMISSION_DENIED, message, **details)

@@ -56,6 +56,12 @@ def is_text_type(kind: str) -> bool:
     return kind.startswith("text/") and is_media_type(kind)
 
 
+def file_suffix(kind: str) -> str:
+    """Return how names of files of a media type end that is attached."""
+    subtype = kind.rpartition("/")[2].replace("jpeg", "jpg")
+    return f".{subtype}" if kind in ATTACHABLE else ".txt"
+
+
 def is_sha256(text: str) -> bool:
     """Return whether a text is a SHA-256 in lower-case hexadecimal."""
     return _SHA256.fullmatch(text) is not None

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, storage_failed
 from antiphon_kernel.types.project_paths import OUTSIDE, find_path, unusable
 from antiphon_kernel.types.quoting import quote, truncate
 
@@ -104,5 +104,5 @@ def disk_errors(path: str, done: str) -> Iterator[None]:
         meaning = _FAILURES.get(number) or _MEANINGS.get(number) or error.strerror or str(error)
         message = f"The file {quote(path)} of the project cannot be {done}: {meaning}."
         if number in _FAILURES:
-            raise AntiphonError(ErrorCode.STORAGE_FAILED, message) from error
+            raise storage_failed(message) from error
         raise invalid_params(message, field="path", found=truncate(path)) from error

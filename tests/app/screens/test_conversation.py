@@ -16,9 +16,9 @@ from antiphon_kernel.providers import (
     ModelKind,
     ModelPrice,
     ProviderError,
-    ThinkingDelta,
     TokenUsage,
 )
+from antiphon_kernel.providers.events import ThinkingDelta
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import Opened, World, Writer, opened, world
 from tests.waiting import until

@@ -61,6 +61,9 @@ class EchoProcess:
             loop.remove_reader(self.terminal)
             loop.call_later(0.05, self.end, 0)
 
+    def kill(self) -> None:
+        self.end(-9)
+
     def end(self, code: int) -> None:
         if not self.ended:
             self.ended = True
@@ -75,12 +78,9 @@ class EchoProcesses:
     def __init__(self) -> None:
         self.all: list[EchoProcess] = []
 
-    async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> int:
+    async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> EchoProcess:
         self.all.append(EchoProcess(request, files[0], ended))
-        return len(self.all)
-
-    def kill(self, pid: int) -> None:
-        self.all[pid - 1].end(-9)
+        return self.all[-1]
 
 
 class WebGuests:

@@ -13,7 +13,8 @@ import pytest
 from antiphon_kernel.access import AuthenticationError, Dismissal, Members
 from antiphon_kernel.cluster import news
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import PermissionPolicy, TextDelta, ToolCallEvent
+from antiphon_kernel.providers import PermissionPolicy, TextDelta
+from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import User
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS

@@ -16,7 +16,6 @@ from antiphon_kernel.contexts import BlockOwners
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import open_tool_uses
 from antiphon_kernel.providers import (
-    ALLOW_EVERYTHING,
     End,
     ErrorKind,
     ModelConfig,
@@ -24,14 +23,17 @@ from antiphon_kernel.providers import (
     ProviderError,
     RoundRequest,
     TextDelta,
+    TokenUsage,
+)
+from antiphon_kernel.providers.events import (
     ThinkingDelta,
     ThinkingEnd,
-    TokenUsage,
     ToolCallDelta,
     ToolCallEvent,
     ToolCallStart,
     TurnEvent,
 )
+from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner

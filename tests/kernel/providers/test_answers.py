@@ -17,11 +17,13 @@ from antiphon_kernel.providers import (
     ErrorKind,
     ModelKind,
     ProviderError,
-    StopReason,
     TextDelta,
+    TokenUsage,
+)
+from antiphon_kernel.providers.events import (
+    StopReason,
     ThinkingDelta,
     ThinkingEnd,
-    TokenUsage,
     ToolCallDelta,
     ToolCallEvent,
     ToolCallStart,

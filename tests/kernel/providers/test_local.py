@@ -28,11 +28,10 @@ from antiphon_kernel.providers import (
     ModelPrompt,
     ProviderError,
     RemoteProvider,
-    StopReason,
     TextDelta,
     TokenUsage,
-    TurnEvent,
 )
+from antiphon_kernel.providers.events import StopReason, TurnEvent
 from antiphon_kernel.providers.opening import LocalProvider, open_provider, packaged_model
 from antiphon_kernel.types.errors import AntiphonError
 from tests.local_model import LIMIT, local_servers, looks_into_proc, needs_local_model

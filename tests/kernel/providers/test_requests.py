@@ -26,15 +26,13 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.providers import (
     ModelKind,
     ModelPrompt,
-    PromptFile,
     ProviderError,
     RemoteProvider,
     TextDelta,
-    ThinkingDelta,
-    ThinkingEnd,
-    ToolCallEvent,
 )
+from antiphon_kernel.providers.events import ThinkingDelta, ThinkingEnd, ToolCallEvent
 from antiphon_kernel.providers.library_model import ServiceClient, building_request
+from antiphon_kernel.providers.provider import PromptFile
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.providers.conftest import ModelServer
 from tests.kernel.tools.files import PDF, PNG

@@ -26,9 +26,8 @@ from antiphon_kernel.providers import (
     Provider,
     RoundRequest,
     TextDelta,
-    ToolCallEvent,
-    TurnEvent,
 )
+from antiphon_kernel.providers.events import ToolCallEvent, TurnEvent
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.providers.recording import RecordedStep, Recording, ScriptedProvider
 from antiphon_kernel.registry import Registry

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from antiphon_kernel.storage import DriftRow
-from antiphon_kernel.turns.drift_waking import may_wake
+from antiphon_kernel.turns.runner import may_wake
 from antiphon_kernel.types.enums import DriftKind
 
 

@@ -13,15 +13,8 @@ import pytest
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
 from antiphon_kernel.messages import ModelWindow, TextBlock, estimate_text
-from antiphon_kernel.providers import (
-    End,
-    ErrorKind,
-    ProviderError,
-    TextDelta,
-    ThinkingDelta,
-    TokenUsage,
-    TurnEvent,
-)
+from antiphon_kernel.providers import End, ErrorKind, ProviderError, TextDelta, TokenUsage
+from antiphon_kernel.providers.events import ThinkingDelta, TurnEvent
 from antiphon_kernel.types.drift import drift_origin
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError

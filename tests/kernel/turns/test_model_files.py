@@ -14,7 +14,8 @@ from typing import Any, Final
 import pytest
 
 from antiphon_kernel.contexts import Applied
-from antiphon_kernel.providers import PermissionPolicy, ToolCallEvent
+from antiphon_kernel.providers import PermissionPolicy
+from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor

@@ -10,7 +10,6 @@ import pytest
 from antiphon_kernel.config import ConfigProblem, ContextTable, Discovery, KernelConfig
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import (
-    ALLOW_EVERYTHING,
     ApiKey,
     End,
     ErrorKind,
@@ -22,8 +21,9 @@ from antiphon_kernel.providers import (
     RoundRequest,
     TextDelta,
     ToolPermit,
-    TurnEvent,
 )
+from antiphon_kernel.providers.events import TurnEvent
+from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.turns.models import Models
 from tests.kernel.config.test_model_discovery import listed, server
 from tests.kernel.turns.stage import OpenStage

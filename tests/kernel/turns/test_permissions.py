@@ -12,7 +12,8 @@ from typing import Any, Final
 import pytest
 
 from antiphon_kernel.maintenance.audit_log import audit_log
-from antiphon_kernel.providers import PermissionPolicy, TextDelta, ToolCallEvent
+from antiphon_kernel.providers import PermissionPolicy, TextDelta
+from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.storage import Ending
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models

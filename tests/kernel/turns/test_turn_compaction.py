@@ -21,8 +21,8 @@ from antiphon_kernel.providers import (
     ProviderError,
     TextDelta,
     TokenUsage,
-    ToolCallEvent,
 )
+from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.turns.models import BRIEF
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.block_metadata import ERROR_KIND

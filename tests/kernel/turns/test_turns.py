@@ -20,9 +20,11 @@ from antiphon_kernel.providers import (
     ProviderError,
     RoundRequest,
     TextDelta,
+    TokenUsage,
+)
+from antiphon_kernel.providers.events import (
     ThinkingDelta,
     ThinkingEnd,
-    TokenUsage,
     ToolCallDelta,
     ToolCallEvent,
     ToolCallStart,

@@ -26,7 +26,7 @@ from antiphon_kernel.contexts.history.replay import (
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.storage import ContextRow, Journal, StoredOp
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 
 _KEPT: Final = 32

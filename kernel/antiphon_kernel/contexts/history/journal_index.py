@@ -17,7 +17,7 @@ from antiphon_kernel.storage import (
     Journal,
     StoredOp,
 )
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, decode_update

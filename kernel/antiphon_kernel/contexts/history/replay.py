@@ -11,7 +11,7 @@ from antiphon_kernel.document.history.block_history import BlockHistory, History
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import Schema, each_part, is_counter, is_text, path_of
 from antiphon_kernel.storage import ContextRow, InheritedText, Journal, StoredOp
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Run, Stamp
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update

@@ -28,7 +28,7 @@ from antiphon_kernel.storage import (
     Journal,
     Snapshot,
 )
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.types.block_metadata import SUMMARY_TYPE
 from antiphon_kernel.types.clock import moment_or_start
 from antiphon_kernel.types.drift import is_drifted

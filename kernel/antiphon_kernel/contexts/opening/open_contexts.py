@@ -30,6 +30,7 @@ from antiphon_kernel.types.errors import (
     NotOwnerError,
     context_has_moved,
     kernel_is_closing,
+    storage_failed,
 )
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.memory import return_free_memory
@@ -437,7 +438,7 @@ class OpenContexts:
                 f"Context {context.label} was closed because nobody used it any more: call once"
                 " more."
             )
-            context.close(AntiphonError(ErrorCode.STORAGE_FAILED, reason))
+            context.close(storage_failed(reason))
             return True
         except Exception:  # noqa: BLE001  whatever it is, the context is as it was
             _log.exception("context %s stays open: closing it failed", context.label)

@@ -18,7 +18,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import Cut, Snapshot
-from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import ContentKind, Struct, first_clocks
 from antiphon_kernel.yjs.update_writer import encode_update

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from starlette.types import Receive, Send
 
 from antiphon_kernel.server.connections import CONNECTION, GUARD
 from antiphon_kernel.server.limits import ServerLimits
@@ -18,9 +20,6 @@ from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _REASON_BYTES: Final = 123
 

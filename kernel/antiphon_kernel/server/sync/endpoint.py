@@ -6,9 +6,10 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pycrdt.websocket import WebsocketServer
+from starlette.types import Receive, Scope, Send
 
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.client.connecting import open_socket
@@ -18,13 +19,7 @@ from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.forwarding import Forwarder
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.peers import PeerAddress
-from antiphon_kernel.server.sync.connection import (
-    CloseFrame,
-    Receive,
-    Send,
-    SyncConnection,
-    hang_up,
-)
+from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection, hang_up
 from antiphon_kernel.server.sync.pipe import pipe
 from antiphon_kernel.server.sync.room import Room
 from antiphon_kernel.storage import CorruptContextError
@@ -58,7 +53,7 @@ class SyncEndpoint(WebsocketServer):
             self._passing |= {ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL}
         kernel.journal.files_lost.listen(self._dismiss_all)
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a client in, or tell it in a close frame why not."""
         message = await receive()
         if message["type"] != "websocket.connect":

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from starlette.types import Receive, Send
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from antiphon_kernel.server.connections import CONNECTION, GUARD
-from antiphon_kernel.server.sync.connection import Receive, Send
 from antiphon_kernel.server.sync.send_queue import whole_message
 from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode

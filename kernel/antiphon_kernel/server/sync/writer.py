@@ -89,7 +89,10 @@ class RoomWriter:
 
     def _schedule_flush(self) -> None:
         if self._flush_timer is None:
-            self._flush_timer = self._loop.call_at(self._next_flush, self._flush)
+            if self._next_flush <= self._loop.time():
+                self._flush_timer = self._loop.call_soon(self._flush)
+            else:
+                self._flush_timer = self._loop.call_at(self._next_flush, self._flush)
 
     def _flush(self) -> None:
         self._flush_timer = None

@@ -17,7 +17,7 @@ from antiphon_kernel.text.splice_diff import LINE, plan_difference
 from antiphon_kernel.tools.file_edit import PlannedFile, change_files, edit_file
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.types.enums import Status
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, storage_failed
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.project_paths import ProjectPath, unusable
 from antiphon_kernel.types.quoting import quote
@@ -98,7 +98,7 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
         await change_files(call, known, [name] if file is None else (), plan, "edit")
         turn.read[name] = content
         if problems := await kernel.files.save_open([name]):
-            raise AntiphonError(ErrorCode.STORAGE_FAILED, problems[0])
+            raise storage_failed(problems[0])
     except AntiphonError as error:
         if blocks is not None:
             await blocks.fail(error.message)
