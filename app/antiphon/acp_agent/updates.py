@@ -16,7 +16,7 @@ from acp import helpers, schema
 from acp.helpers import SessionUpdate, text_block, tool_diff_content
 
 from antiphon.followed_block import REST_SECONDS, FollowedBlock
-from antiphon_kernel.text.patch import PatchParser, split_patch
+from antiphon_kernel.text.patch import Patch, split_patch
 from antiphon_kernel.types.block_metadata import AGENT_CALL, QUESTION, is_asked
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
@@ -199,7 +199,7 @@ class SessionUpdates:
         if not text.startswith("--- "):
             return
         try:
-            parts = [(one, PatchParser(one.patch).parse()) for one in split_patch(text)]
+            parts = [(one, Patch(one.patch)) for one in split_patch(text)]
         except AntiphonError:
             return
         for part, patch in parts:

@@ -202,18 +202,16 @@ class ReplicaConnection:
                 copy.awareness.republish()
 
     async def _write(self) -> None:
-        loop, copy = asyncio.get_running_loop(), self._copy
+        copy = self._copy
         with suppress(ConnectionClosed):
             while True:
                 for frame in self._frames_due():
                     await self.socket.send(frame)
-                timer = None
-                if copy.outbox.open:
-                    timer = loop.call_later(copy.awareness.delay(), copy.wake.set)
-                await copy.wake.wait()
+                delay = copy.awareness.delay() if copy.outbox.open else None
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await copy.wake.wait()
                 copy.wake.clear()
-                if timer is not None:
-                    timer.cancel()
 
     def _frames_due(self) -> list[bytes]:
         """Return the frames to send now: text first, so that no cursor is ahead of its text."""

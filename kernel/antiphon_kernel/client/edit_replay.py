@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final, TypeVar
 
 from websockets.asyncio.client import ClientConnection
@@ -45,26 +46,21 @@ class _Neighbours:
     """Structs by the item that each was written directly beside, on one side of it."""
 
     def __init__(self) -> None:
-        self._items: list[ItemId] = []
-        self._written: dict[ItemId, list[Struct]] = {}
-        """In the order of writing: the last one stands nearest."""
+        self._written: list[tuple[ItemId, int, Struct]] = []
+        """By item in the order of writing: the last one stands nearest."""
 
     def add(self, item: ItemId | None, struct: Struct) -> None:
         """Add a struct that was written beside an item, if there is one."""
-        if item is None:
-            return
-        if item not in self._written:
-            self._written[item] = []
-            insort(self._items, item)
-        self._written[item].append(struct)
+        if item is not None:
+            insort(self._written, (item, len(self._written), struct))
 
     def drop(self, item: ItemId | None) -> None:
-        """Drop what was added last beside an item."""
-        if item is not None and len(self._written[item]) > 1:
-            self._written[item].pop()
-        elif item is not None:
-            del self._written[item]
-            del self._items[bisect_left(self._items, item)]
+        """Drop what was added last, which was beside an item."""
+        if item is not None:
+            del self._written[self._last(item)]
+
+    def _last(self, item: ItemId) -> int:
+        return bisect_left(self._written, (item, inf)) - 1
 
     def nearest(self, client: int, clocks: range, *, is_last: bool) -> Struct | None:
         """Return the struct nearest to the first, or last, of these items that has one beside it.
@@ -72,13 +68,13 @@ class _Neighbours:
         None if none of them has one.
         """
         edge = clocks.stop if is_last else clocks.start
-        at = bisect_left(self._items, ItemId(client, edge)) - is_last
-        if not 0 <= at < len(self._items):
+        at = bisect_left(self._written, (ItemId(client, edge), -1)) - is_last
+        if not 0 <= at < len(self._written):
             return None
-        found = self._items[at]
+        found = self._written[at][0]
         if found.client != client or found.clock not in clocks:
             return None
-        return self._written[found][-1]
+        return self._written[self._last(found)][2]
 
 
 class Rebase:

@@ -153,12 +153,13 @@ def _replace_streams() -> None:
     codecs.register_error(_SURROGATES, _encode_surrogates)
     source = BufferedReader(_Input(_INPUT, "rb", closefd=False))
     sys.stdin = TextIOWrapper(source, encoding=_encoding_of(sys.stdin), errors="replace")
-    encoding = _encoding_of(sys.stdout)
+    encoding, shows = _encoding_of(sys.stdout), os.isatty(_OUTPUT)
+    output = _Terminal(_OUTPUT, encoding) if shows else FileIO(_OUTPUT, "wb", closefd=False)
     sys.stdout = TextIOWrapper(
-        BufferedWriter(_Output(_writer(_OUTPUT, encoding))),
+        BufferedWriter(_Output(output)),
         encoding=encoding,
         errors=_SURROGATES,
-        line_buffering=os.isatty(_OUTPUT),
+        line_buffering=shows,
     )
     if os.isatty(_ERROR):
         encoding = _encoding_of(sys.stderr)
@@ -168,12 +169,6 @@ def _replace_streams() -> None:
             errors="backslashreplace",
             line_buffering=True,
         )
-
-
-def _writer(descriptor: int, encoding: str) -> FileIO:
-    if os.isatty(descriptor):
-        return _Terminal(descriptor, encoding)
-    return FileIO(descriptor, "wb", closefd=False)
 
 
 def _encoding_of(stream: TextIO | None) -> str:

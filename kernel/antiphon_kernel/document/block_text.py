@@ -33,13 +33,8 @@ class TextMirror:
     __slots__ = ("_ascii", "_head", "_tail", "length", "size")
 
     def __init__(self, text: str) -> None:
-        self._head = text
         self._tail: list[str] = []
-        self.length = len(text)
-        """Code points."""
-        self._ascii = text.isascii()
-        self.size = _utf8_length(text)
-        """UTF-8 bytes."""
+        self.replace(text)
 
     @property
     def text(self) -> str:
@@ -50,8 +45,12 @@ class TextMirror:
 
     def replace(self, text: str) -> None:
         """Follow a change of the whole text."""
-        self._head, self.length, self.size = text, len(text), _utf8_length(text)
+        self._head = text
         self._tail.clear()
+        self.length = len(text)
+        """Code points."""
+        self.size = _utf8_length(text)
+        """UTF-8 bytes."""
         self._ascii = text.isascii()
 
     def append(self, inserted: str) -> None:

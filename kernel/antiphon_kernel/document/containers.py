@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from pycrdt import Array, Map, Text
 
-from antiphon_kernel.document.counters import new_counter
+from antiphon_kernel.document.counters import as_decimal, written
 from antiphon_kernel.document.header import CONTENT
 from antiphon_kernel.document.schema import (
     FieldSchema,
@@ -44,7 +44,8 @@ def new_container(part: Part, client_id: int) -> Any:
         case FieldType.LIST:
             return Array()
         case FieldType.COUNTER:
-            return new_counter(client_id, default or 0)
+            start = {str(client_id): written(as_decimal(default))} if default else {}
+            return Map(start)
         case None:
             inner = ((name, new_container(one, client_id)) for name, one in inner_parts(part))
             return Map({name: held for name, held in inner if held is not None})

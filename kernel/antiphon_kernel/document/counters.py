@@ -31,11 +31,6 @@ def as_decimal(amount: int | float) -> Decimal:
     return Decimal(str(amount))
 
 
-def new_counter(client_id: int, start: float) -> Map[Any]:
-    """A counter that begins at `start`."""
-    return Map({str(client_id): written(as_decimal(start))} if start else {})
-
-
 def add(counter: Map[Any], client_id: int, amount: Decimal) -> None:
     """Count on, as this client."""
     key = str(client_id)

@@ -69,7 +69,6 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.id_set import IdIntervals, clock_in, decode_id_set
-from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update, split_update
 from antiphon_kernel.yjs.update_writer import encode_update
 
@@ -97,15 +96,16 @@ _NO_STRUCTS: Final = b"\x00"
 class Document:
     """Blocks, in order, each with a header and a content; watched by transaction.
 
-    What has been read is kept, and kept up to date by the events of each transaction.
+    What has been read is kept, and kept up to date by the events of each transaction. Whatever is
+    asked about a block, or does something to it, raises KeyError if it is not there.
 
     `section` is the path of a text inside a block's content: of a section, or of a text field of a
     map (see `schema`). None is a content that is one text.
     """
 
-    def __init__(self, client_id: int, stored: Doc[Any] | None = None) -> None:
-        """A document for this CRDT client id; `loaded` makes one of a `stored` one."""
-        self._doc = stored if stored is not None else Doc(client_id=client_id, skip_gc=True)
+    def __init__(self, client_id: int) -> None:
+        """An empty document for this CRDT client id."""
+        self._doc: Doc[Any] = Doc(client_id=client_id, skip_gc=True)
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
         self._blocks: Map[Any] = self._doc.get(BLOCKS, type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
@@ -162,18 +162,6 @@ class Document:
         if clock:
             passed = Struct(client_id, 0, clock, ContentKind.GC)
             document.apply_update(encode_update([passed], ()))
-        return document
-
-    @classmethod
-    def loaded(cls, stored: Doc[Any], headers: Iterable[BlockHeader]) -> Document:
-        """A document that has been read from disk already (see `DocumentLoader`).
-
-        Args:
-            headers: those that are known; others are read when asked for.
-        """
-        document = cls(int(stored.client_id), stored)
-        document._headers = {header.id: header for header in headers}
-        document._add_to_order(list(document._blocks.keys()))
         return document
 
     def _ignore(self) -> None:
@@ -249,7 +237,7 @@ class Document:
         return block in self.order
 
     def header(self, block: str) -> BlockHeader:
-        """Raises KeyError if there is no such block."""
+        """Return the header of a block."""
         header = self._headers.get(block)
         if header is None:
             (header,) = self.headers((block,))
@@ -260,8 +248,6 @@ class Document:
 
         Args:
             keep: keep what is read: a header with its strings takes 600 bytes.
-
-        Raises KeyError if one of them is not there.
         """
         known = self._headers
         unread = [block for block in blocks if block not in known]
@@ -271,10 +257,7 @@ class Document:
         return [known.get(block) or read[block] for block in blocks]
 
     def stored_fields(self, block: str) -> dict[str, Any]:
-        """Return the header fields of a block as they are stored, whatever their values are.
-
-        Raises KeyError if there is no such block.
-        """
+        """Return the header fields of a block as they are stored, whatever their values are."""
         (stored,) = read_keys(self._blocks, (block,))
         return stored
 
@@ -287,10 +270,7 @@ class Document:
         return sorted(found, key=self.order.key)
 
     def blocks_with_metadata(self, blocks: Sequence[str], text: str) -> list[str]:
-        """Return those of some blocks whose metadata, as they are stored, have this text in them.
-
-        Raises KeyError if one of them is not there.
-        """
+        """Return those of some blocks whose metadata, as stored, have this text in them."""
         self._check_known(blocks)
         fields = read_fields(self._blocks, blocks, ("metadata",))
         return [
@@ -305,10 +285,7 @@ class Document:
                 raise KeyError(block)
 
     def schema(self, block: str) -> Schema:
-        """Return the schema of a block's content; a text if what is stored is no schema.
-
-        Raises KeyError if there is no such block.
-        """
+        """Return the schema of a block's content; a text if what is stored is no schema."""
         schema = self._schemas.get(block)
         if schema is None:
             schema = decode_schema(self._stored(block).get(SCHEMA)) or TEXT
@@ -319,8 +296,6 @@ class Document:
         """Return whether a block is a person's message that has not been sent.
 
         A block with another schema than a text's is none: nobody sends it.
-
-        Raises KeyError if there is no such block.
         """
         return self.header(block).is_draft and isinstance(self.schema(block), TextSchema)
 
@@ -328,8 +303,6 @@ class Document:
         """The number of blocks from this one up through its parents; no more than `limit`.
 
         Parents that run in a circle, or that are not there, do no harm.
-
-        Raises KeyError if there is no such block.
         """
         length, at = 0, self.header(block).id
         while length < limit:
@@ -345,16 +318,11 @@ class Document:
 
         Only for the modules of this package: whatever is written there is to be written inside a
         `transaction`, and texts through `splice` and `append`.
-
-        Raises KeyError if there is no such block.
         """
         return find_container(self._stored(block), names_of(path))
 
     def text(self, block: str, section: str | None = None) -> str:
-        """A text; empty if there is none in that place.
-
-        Raises KeyError if there is no such block.
-        """
+        """A text; empty if there is none in that place."""
         return self._mirror(block, section).text
 
     def peek_text(self, block: str, section: str | None = None) -> str:
@@ -366,10 +334,7 @@ class Document:
         return str(content) if content is not None else ""
 
     def plain_texts(self, blocks: Sequence[str]) -> list[str | None]:
-        """The texts of blocks whose content is one text, not kept in memory; None of others.
-
-        Raises KeyError if one of them is not there.
-        """
+        """The texts of blocks whose content is one text, not kept in memory; None of others."""
         self._check_known(blocks)
         texts = read_texts(self._blocks, blocks)
         for at, block in enumerate(blocks):
@@ -519,7 +484,6 @@ class Document:
         """Replace `deleted` code points at code point `offset` by `inserted`.
 
         Raises:
-            KeyError: if there is no such block.
             ValueError: if there is no text in that place, the range is outside of it or `inserted`
                 has half a surrogate pair.
         """
@@ -560,7 +524,6 @@ class Document:
         """Write behind the last character; cheap at any length.
 
         Raises:
-            KeyError: if there is no such block.
             ValueError: if there is no text in that place, or `text` has half a surrogate pair.
         """
         content = self._writable(block, section)
@@ -624,7 +587,11 @@ class Document:
         if self._current is not None:
             raise RuntimeError("an update cannot be applied inside a transaction")
         if origin is REMOTE and len(update) >= _MANY_BYTES and not len(self.order):
-            return self._apply_first(update)
+            current = self.apply_part(update)
+            for _ in self.finish_parts():
+                pass
+            current.change = DocumentChange(REMOTE, tuple(self.block_ids()))
+            return current
         if not is_text:
             with self.transaction(origin) as current:
                 _take_in(self._doc, update)
@@ -654,21 +621,39 @@ class Document:
         meta = {**self._omitted_meta, **_strings_in(self._meta)}
         return meta, {**self._omitted_members, **_strings_in(self._members)}
 
-    def apply_part(self, update: bytes) -> None:
+    def apply_part(self, update: bytes) -> Transaction:
         """Merge a part of the state that this document begins with; `finish_parts` tells of it.
+
+        Much quicker than `apply_update`: the CRDT would make an object of each block, and write the
+        whole update once more. Of several updates (`FAN_IN` at most take the least time) what
+        `merge` makes of them is one part.
 
         Raises:
             ValueError: as `apply_update`.
         """
         self.has_parts = True
-        self._apply_first(update, is_part=True)
+        self._followed.drop()
+        self._ignore()
+        current = self._current = Transaction(REMOTE)
+        try:
+            with self._doc.transaction():
+                _take_in(self._doc, update)
+            current.update = update
+        finally:
+            self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
+            self._end(current)
+        return current
 
-    def finish_parts(self, ids: Iterable[str] = ()) -> Iterator[None]:
+    def finish_parts(
+        self, ids: Iterable[str] = (), headers: Iterable[BlockHeader] = ()
+    ) -> Iterator[None]:
         """Read the order of the blocks that came in parts, some at a time, and then tell of all.
 
         Args:
             ids: of blocks, as somebody else keeps them; each takes 120 bytes.
+            headers: those that are known; others are read when asked for.
         """
+        self._headers.update((header.id, header) for header in headers)
         known = {one: one for one in ids}
         stored = list(self._blocks.keys())
         keys = [known.get(key, key) for key in stored if key not in self.order]
@@ -679,26 +664,6 @@ class Document:
         self.order.add(found)
         self.has_parts = False
         self._changes.notify(DocumentChange(REMOTE, tuple(block for block, _ in found)))
-
-    def _apply_first(self, update: bytes, *, is_part: bool = False) -> Transaction:
-        """Merge an update that all blocks come with: no event can say more than which these are.
-
-        The CRDT would make an object of each, and write the whole update once more.
-        """
-        self._followed.drop()
-        self._ignore()
-        current = self._current = Transaction(REMOTE)
-        try:
-            with self._doc.transaction():
-                _take_in(self._doc, update)
-                if not is_part:
-                    added = self._add_to_order(list(self._blocks.keys()))
-                    current.change = DocumentChange(REMOTE, tuple(added))
-            current.update = update
-        finally:
-            self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
-            self._end(current)
-        return current
 
     # Syncing
 
@@ -896,34 +861,3 @@ class _RunningTransaction:
             self.engine.__exit__(*error)
         finally:
             self.end(self.current)
-
-
-class DocumentLoader:
-    """Takes updates in, piece by piece; much quicker than a document that is watched."""
-
-    def __init__(self, client_id: int) -> None:
-        self._doc: Doc[Any] = Doc(client_id=client_id, skip_gc=True)
-
-    def apply(self, updates: Sequence[bytes]) -> None:
-        """Merge some updates (`FAN_IN` at most take the least time).
-
-        Raises:
-            ValueError: if they are none; the loader is then of no use any more.
-        """
-        _take_in(self._doc, merge(updates))
-
-    def state_vector(self) -> bytes:
-        """Return the state vector of what has been read, as Yjs encodes it."""
-        return self._doc.get_state()
-
-    def finish(self, headers: Iterable[BlockHeader] = ()) -> Document:
-        """The document.
-
-        Args:
-            headers: those of its blocks that are known; others are read when asked for.
-        """
-        return Document.loaded(self._doc, headers)
-
-    def unfinished(self) -> Document:
-        """Return the document, of which `Document.finish_parts` has yet to read the order."""
-        return Document(int(self._doc.client_id), self._doc)

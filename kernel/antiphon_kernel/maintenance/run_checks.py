@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.layout import read_record
@@ -47,6 +47,7 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet, decode_state_vector
+from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
 from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, Struct, decode_update
 
@@ -700,10 +701,13 @@ async def _snapshot(
     if snapshot is None:
         report.find(Check.SNAPSHOT, "it is damaged; the kernel reads the transactions instead")
         return None
-    loader = DocumentLoader(client_id=2)
+    document = Document(client_id=2)
     try:
-        loader.apply(snapshot.state)
+        document.apply_part(merge(snapshot.state))
     except ValueError as error:
+        document.close()
         report.find(Check.SNAPSHOT, f"it cannot be read: {error}")
         return None
-    return snapshot.seq, loader.finish()
+    for _ in document.finish_parts():
+        pass
+    return snapshot.seq, document

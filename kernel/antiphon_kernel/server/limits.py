@@ -23,8 +23,8 @@ class ServerLimits:
     presence_expiry: float = 30.0
     """Seconds after which a client that has not renewed its state is not shown any more."""
     state_part: int = 4 * 2**20
-    """Approximate bytes of a document in one message to a client that lacks them. The time to apply
-    them is the longest that the client's user waits for a key."""
+    """Most bytes of a document in one message to a client that lacks them; more come in smaller
+    parts. The time to apply them is the longest that the client's user waits for a key."""
     state_vector: int = 2**20
     """The state vector of a sync step 1."""
     request: int = 8 * 2**20

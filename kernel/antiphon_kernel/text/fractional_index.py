@@ -49,12 +49,8 @@ def key_between(low: str | None, high: str | None) -> str:
 def _between(low: str | None, high: str | None) -> str:
     if low is None and high is None:
         return _ZERO
-    low_integer = _integer_part(low) if low is not None else None
-    high_integer = _integer_part(high) if high is not None else None
-    foreign = (low is not None and low_integer is None) or (
-        high is not None and high_integer is None
-    )
-    if foreign:
+    low_integer, high_integer = (_integer_part(key) if key else None for key in (low, high))
+    if (low and not low_integer) or (high and not high_integer):  # of foreign shape
         return _midpoint(low or "", high)
     if low is None or low_integer is None:
         assert high is not None and high_integer is not None

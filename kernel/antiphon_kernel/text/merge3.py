@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from os.path import commonprefix
 from typing import Final
 
-from antiphon_kernel.text.sequence_diff import Budget, ChangedRange, changed_ranges
+from antiphon_kernel.text.sequence_diff import Budget, changed_ranges
 from antiphon_kernel.text.splice_diff import LINE, WORD
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
@@ -158,33 +158,26 @@ def _append(lines: list[str], text: str) -> None:
     lines += LINE.findall(text)
 
 
-@dataclass(slots=True)
 class _ChangedText:
     """One side's changes of the base, taken in order.
 
     Each side has an effort of its own: what one of them costs does not change what the other gives.
     """
 
-    base: list[str]
-    text: str
-    effort: Budget = field(default_factory=Budget)
-    lines: list[str] = field(init=False)
-    changes: list[ChangedRange] = field(init=False)
-    taken: int = 0
-    drift: int = 0
-
-    def __post_init__(self) -> None:
-        self.lines = LINE.findall(self.text)
-        self.changes = changed_ranges(self.base, self.lines, self.effort)
+    def __init__(self, base: Sequence[str], text: str) -> None:
+        self.effort = Budget()
+        self.lines = LINE.findall(text)
+        self.changes = changed_ranges(base, self.lines, self.effort)
+        self._taken = self._drift = 0
 
     def take(self, start: int, end: int) -> Excerpt:
         """This side's lines for a region of the base, behind those taken before."""
-        begin = start + self.drift
-        while self.taken < len(self.changes) and self.changes[self.taken].end <= end:
-            change = self.changes[self.taken]
-            self.drift = change.new_end - change.end
-            self.taken += 1
-        finish = end + self.drift
+        begin = start + self._drift
+        while self._taken < len(self.changes) and self.changes[self._taken].end <= end:
+            change = self.changes[self._taken]
+            self._drift = change.new_end - change.end
+            self._taken += 1
+        finish = end + self._drift
         return Excerpt(begin, finish, "".join(self.lines[begin:finish]))
 
 

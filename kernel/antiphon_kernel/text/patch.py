@@ -73,19 +73,8 @@ class Hunk:
         return [line.text for line in self.lines if line.mark != "+"]
 
 
-@dataclass(frozen=True, slots=True)
 class Patch:
-    """Changes of a patch to one text."""
-
-    hunks: tuple[Hunk, ...]
-    creates: bool = False
-    """Its header says that there was nothing before."""
-    deletes: bool = False
-    """Its header says that nothing is left."""
-
-
-class PatchParser:
-    r"""Reader of a patch of one text, with or without file headers.
+    r"""A patch of one text, with or without file headers.
 
     Text before the first header (a commit message) and mail's signature after the last hunk are
     skipped; anything else that is not understood is an error. ``\r`` before a newline belongs to
@@ -93,19 +82,19 @@ class PatchParser:
     """
 
     def __init__(self, patch: str) -> None:
+        """Read it. Raises AntiphonError patch_failed, with what was expected and what was found."""
         self._lines = split_lines(patch)
         self._at = 0
-        self._hunks: list[Hunk] = []
-        self._creates = False
-        self._deletes = False
-
-    def parse(self) -> Patch:
-        """Raises AntiphonError patch_failed, with what was expected and what was found."""
+        self.hunks: list[Hunk] = []
+        self.creates = False
+        """Its header says that there was nothing before."""
+        self.deletes = False
+        """Its header says that nothing is left."""
         recognised = self._header()
         while self._at < len(self._lines):
             line = self._lines[self._at]
             if line.startswith("@@"):
-                self._hunks.append(self._hunk())
+                self.hunks.append(self._hunk())
             elif line.rstrip("\r") in ("--", _SIGNATURE):
                 self._refuse_another_file(self._at + 1)
                 break
@@ -117,9 +106,8 @@ class PatchParser:
                     f"Line {self._at} of the patch, {quote(line)}, is neither part of a hunk nor"
                     f" the header of one: expected {_SHAPE}."
                 )
-        if not recognised and not self._hunks:
+        if not recognised and not self.hunks:
             raise _malformed(f"The patch has no hunk: expected a unified diff with {_SHAPE}.")
-        return Patch(tuple(self._hunks), self._creates, self._deletes)
 
     def _header(self) -> bool:
         """Read up to the first hunk; whether there was a git header, which may stand alone."""
@@ -132,38 +120,30 @@ class PatchParser:
                     raise _several_files(self._at)
                 git = True
             elif git and line.startswith("new file mode "):
-                self._creates = True
+                self.creates = True
             elif git and line.startswith("deleted file mode "):
-                self._deletes = True
+                self.deletes = True
             elif line.startswith(_BINARY):
                 raise _malformed(
                     "The patch is of a binary file: only patches of text can be applied."
                 )
-            elif self._names_files(self._at):
+            elif _names_files(self._lines, self._at):
                 names += 1
                 if names > 1:
                     raise _several_files(self._at)
-                self._creates = self._creates or _is_nothing(line)
+                self.creates = self.creates or _is_nothing(line)
                 self._at += 1
-                self._deletes = self._deletes or _is_nothing(self._lines[self._at])
+                self.deletes = self.deletes or _is_nothing(self._lines[self._at])
             self._at += 1
         return git
 
-    def _names_files(self, at: int) -> bool:
-        following = self._lines[at : at + 2]
-        return (
-            len(following) == 2
-            and following[0].startswith("--- ")
-            and following[1].startswith("+++ ")
-        )
-
     def _refuse_another_file(self, start: int) -> None:
         for at in range(start, len(self._lines)):
-            if self._lines[at].startswith("diff --git ") or self._names_files(at):
+            if self._lines[at].startswith("diff --git ") or _names_files(self._lines, at):
                 raise _several_files(at)
 
     def _hunk(self) -> Hunk:
-        number, header = len(self._hunks), self._lines[self._at]
+        number, header = len(self.hunks), self._lines[self._at]
         found = _HUNK.fullmatch(header)
         if found is None:
             raise _malformed(
@@ -210,7 +190,7 @@ class PatchParser:
         return (
             line.startswith((" ", "+", "-", "\\"))
             and line.rstrip("\r") not in ("--", _SIGNATURE)
-            and not self._names_files(at)
+            and not _names_files(self._lines, at)
         )
 
     def _miscounted(self, number: int, first: int, removed: int, added: int) -> AntiphonError:
@@ -228,6 +208,10 @@ class PatchParser:
             " commas, or the lines.",
             number,
         )
+
+
+def _names_files(lines: Sequence[str], at: int) -> bool:
+    return [line[:4] for line in lines[at : at + 2]] == ["--- ", "+++ "]
 
 
 def _several_files(at: int) -> AntiphonError:
@@ -260,7 +244,6 @@ def split_patch(patch: str) -> list[FilePatch]:
     lines, starts = split_lines(patch), list[int]()
     at, is_header = 0, False
     while at < len(lines):
-        names_files = [one[:4] for one in lines[at : at + 2]] == ["--- ", "+++ "]
         if (hunk := _HUNK.fullmatch(lines[at])) is not None:
             old, new = (int(hunk[group] or 1) for group in (2, 4))
             is_header = False
@@ -268,7 +251,7 @@ def split_patch(patch: str) -> list[FilePatch]:
                 at += 1
                 old -= not lines[at].startswith(("+", "\\"))
                 new -= not lines[at].startswith(("-", "\\"))
-        elif lines[at].startswith("diff --git ") or (names_files and not is_header):
+        elif lines[at].startswith("diff --git ") or (not is_header and _names_files(lines, at)):
             starts.append(at)
             is_header = True
         at += 1
@@ -335,7 +318,7 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
         AntiphonError: patch_failed; `errors` has one sentence for each hunk that failed, `hunks`
             the same as machine fields (see `HunkFailure`) for the first hundred.
     """
-    parsed = PatchParser(patch).parse()
+    parsed = Patch(patch)
     if parsed.creates and text:
         raise _malformed(
             "The patch creates the file, but the block has text: make it a patch of the text."
@@ -395,37 +378,24 @@ class _Haystack:
         return begins_line and (old.endswith("\n") or offset + len(old) == len(self.text))
 
 
-@dataclass(frozen=True, slots=True)
 class _HunkMatcher:
     """The lines that a hunk needs at its place, and their number."""
 
-    number: int
-    hunk: Hunk
-    start: int
-    """The line where it says that it is, or the first one."""
-    old: str
-    at_start: bool
-    at_end: bool
-    unfinished: bool
-    """Whether one of its lines has no newline, so that it can be nowhere but at the end."""
-
-    @classmethod
-    def of(cls, number: int, hunk: Hunk) -> _HunkMatcher:
+    def __init__(self, number: int, hunk: Hunk) -> None:
         def is_kept(line: HunkLine) -> bool:
             return line.mark == " "
 
         before = len(list(takewhile(is_kept, hunk.lines)))
         after = len(list(takewhile(is_kept, reversed(hunk.lines))))
-        unfinished = not all(line.text.endswith("\n") for line in hunk.lines)
-        return cls(
-            number,
-            hunk,
-            max(hunk.start, 0),
-            "".join(hunk.old),
-            at_start=hunk.start <= 0 and (before < after or before == 0),
-            at_end=unfinished or after == 0 < before,
-            unfinished=unfinished,
-        )
+        self.number = number
+        self.hunk = hunk
+        self.start = max(hunk.start, 0)
+        """The line where it says that it is, or the first one."""
+        self.old = "".join(hunk.old)
+        self.unfinished = not all(line.text.endswith("\n") for line in hunk.lines)
+        """Whether one of its lines has no newline, so that it can be nowhere but at the end."""
+        self.at_start = hunk.start <= 0 and (before < after or before == 0)
+        self.at_end = self.unfinished or after == 0 < before
 
     def allows(self, target: _Haystack, offset: int) -> bool:
         """Return whether a matching place is at the start or end of the text if it must be."""
@@ -441,7 +411,7 @@ class _HunkMatcher:
 
 def _place(target: _Haystack, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
     """Yield each hunk with the offset where it belongs; raises AntiphonError patch_failed."""
-    wanted = [_HunkMatcher.of(number, hunk) for number, hunk in enumerate(hunks)]
+    wanted = [_HunkMatcher(number, hunk) for number, hunk in enumerate(hunks)]
     places: list[int | None] | list[int | HunkFailure] = [_stated_place(target, o) for o in wanted]
     if None in places:
         places = [_only_place(target, one) for one in wanted]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -34,8 +34,8 @@ class DriftOrigin:
 
     def as_json(self) -> dict[str, Any]:
         """Return the value of the metadata of a block of kind drift."""
-        said = asdict(self)
-        return {name: list(one) if isinstance(one, tuple) else one for name, one in said.items()}
+        said: dict[str, Any] = _ORIGIN.dump_python(self, mode="json")
+        return said
 
 
 _ORIGIN: TypeAdapter[DriftOrigin] = TypeAdapter(DriftOrigin)

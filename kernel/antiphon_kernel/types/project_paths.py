@@ -7,7 +7,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,8 +55,7 @@ class ProjectPath:
         """The whole path."""
         return Path(self.project, *self.names)
 
-    @contextmanager
-    def folder(self, *, make: bool = False) -> Iterator[int]:
+    def folder(self, *, make: bool = False) -> AbstractContextManager[int]:
         """Open the folder of the file, and make what is missing of it if that is asked for.
 
         Every folder is opened from the one above it, and no link is followed: a folder that was
@@ -65,8 +64,7 @@ class ProjectPath:
         Raises:
             OSError: if it is not there, no folder, or closed to this process.
         """
-        with _folder(self.project, self.names[:-1], make=make) as folder:
-            yield folder
+        return _folder(self.project, self.names[:-1], make=make)
 
 
 def find_path(project: Path, path: str) -> ProjectPath:

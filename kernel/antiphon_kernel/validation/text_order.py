@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from typing import Final, cast
@@ -34,15 +35,12 @@ _NOBODY: Final[_Named] = {}
 """One for all texts that one client has written, never changed: each would take 64 bytes."""
 
 
+@dataclass(eq=False, slots=True)
 class _Text(ItemList):
     """The items of one text in document order, with the items of others that each client named."""
 
-    __slots__ = ("named",)
-
-    def __init__(self, container: ItemId) -> None:
-        super().__init__(ItemKind.TEXT, container)
-        self.named: _Named = _NOBODY
-        """Client to other client to (own clock, clock of the other) in rising order."""
+    named: _Named = field(default_factory=lambda: _NOBODY)
+    """Client to other client to (own clock, clock of the other) in rising order."""
 
     def record(self, client: int, clock: int, neighbours: Iterable[ItemId | None]) -> None:
         """Record that a client has read its item's neighbours."""
@@ -160,7 +158,7 @@ class TextOrder:
         found: list[Segment] = []
         for _ in range(next(numbers)):
             container = ItemId(next(numbers), next(numbers))
-            text = _Text(container)
+            text = _Text(ItemKind.TEXT, container)
             own = [_read_segment(text, numbers, clients) for _ in range(next(numbers))]
             if len(own) == 1 and self._add_unshared(own[0]):
                 yield
@@ -194,7 +192,7 @@ class TextOrder:
                 self._withdraw(item.client)
                 neighbour = self._neighbour(item)
             if text.head is None and start == item.clock and neighbour is None:
-                only = Segment(text, ItemId(item.client, start), item.length, "", None, None, 0)
+                only = Segment(text, item.client, start, item.length)
                 if self._add_unshared(only):
                     del self._texts[text.container]
                     return
@@ -215,9 +213,9 @@ class TextOrder:
         unshared = self._unshared[client]
         start, end = unshared.starts[at], unshared.ends[at]
         unshared.ends[at] = start
-        text = _Text(ItemId(client, unshared.made[at]))
+        text = _Text(ItemKind.TEXT, ItemId(client, unshared.made[at]))
         self._texts[text.container] = text
-        only = Segment(text, ItemId(client, start), end - start, "", None, None, 0)
+        only = Segment(text, client, start, end - start)
         self._items.add(only, None)
         return only
 
@@ -284,7 +282,7 @@ class TextOrder:
         if item.kind is not ContentKind.TYPE or item.content is not SharedType.TEXT:
             return None
         made = ItemId(item.client, item.clock)
-        text = self._texts[made] = _Text(made)
+        text = self._texts[made] = _Text(ItemKind.TEXT, made)
         return text
 
     def _neighbour(self, item: Struct) -> Segment | None:
@@ -355,7 +353,7 @@ class TextOrder:
                     before.length += length
                     return
         text.record(item.client, start, (origin, right))
-        new = Segment(text, ItemId(item.client, start), length, "", origin, right, 0)
+        new = Segment(text, item.client, start, length, "", origin, right)
         integrate(self._items, new, before)
 
     def _withdraw(self, client: int) -> None:
@@ -381,9 +379,9 @@ def _read_id(numbers: Iterator[int]) -> ItemId | None:
 
 
 def _read_segment(text: _Text, numbers: Iterator[int], clients: Mapping[int, int]) -> Segment:
-    client = next(numbers)
-    item, length = ItemId(clients.get(client, client), next(numbers)), next(numbers)
-    return Segment(text, item, length, "", _read_id(numbers), _read_id(numbers), 0)
+    client, clock, length = (next(numbers) for _ in range(3))
+    neighbours = _read_id(numbers), _read_id(numbers)
+    return Segment(text, clients.get(client, client), clock, length, "", *neighbours)
 
 
 def _is_cut(left: Segment) -> bool:

@@ -33,16 +33,7 @@ NO_STATE: Final = b"\x00"
 
 def normalise(ranges: Iterable[IdRange]) -> IdSet:
     """The same ids in as few ranges as possible."""
-    merged: list[IdRange] = []
-    for client, start, end in sorted(ranges):
-        if start >= end:
-            continue
-        if merged and merged[-1].client == client and start <= merged[-1].end:
-            last = merged[-1]
-            merged[-1] = IdRange(client, last.start, max(last.end, end))
-        else:
-            merged.append(IdRange(client, start, end))
-    return tuple(merged)
+    return tuple(sorted(IdIntervals(ranges)))
 
 
 def encode_id_set(ranges: IdSet) -> bytes:

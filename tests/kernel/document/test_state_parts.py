@@ -46,7 +46,13 @@ def drifted(seed: int) -> tuple[Document, Document]:
     before.apply_update(docs[0].get_update())
     for doc in docs[1:]:
         docs[0].apply_update(doc.get_update(docs[0].get_state()))
-    return Document.loaded(docs[0], ()), before
+    return read(docs[0]), before
+
+
+def read(doc: Doc[Any]) -> Document:
+    document = Document(6)
+    document.apply_update(doc.get_update())
+    return document
 
 
 def texts(document: Document) -> list[tuple[str, str]]:
@@ -74,7 +80,7 @@ def test_long_text_of_one_writer_comes_in_parts_of_the_size_that_was_asked_for()
     blocks: Map[Any] = doc.get("blocks", type=Map)
     for number in range(200):
         blocks[f"block {number}"] = Map({"content": Text("many words " * 10)})
-    source = Document.loaded(doc, ())
+    source = read(doc)
     whole = len(source.update_since())
     parts = list(source.parts_since(None, whole // 10))
     assert max(map(len, parts)) < whole / 9

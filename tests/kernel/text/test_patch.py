@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.patch import Hunk, PatchParser, plan_patch, split_patch
+from antiphon_kernel.text.patch import Hunk, Patch, plan_patch, split_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 from tests.errors import raises
@@ -89,7 +89,7 @@ def test_hunk_on_other_text_applies_where_naive_comparison_finds_it(
 ) -> None:
     assume(before != after)
     patch = diff(before, after, context)
-    hunks = PatchParser(patch).parse().hunks
+    hunks = Patch(patch).hunks
     assume(len(hunks) == 1)
     expected = naive_patch(other, hunks[0])
     if expected is None:

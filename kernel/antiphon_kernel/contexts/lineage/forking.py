@@ -16,7 +16,7 @@ from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
 from antiphon_kernel.contexts.opening.loader import finish
 from antiphon_kernel.document.block_copy import BlockCopier
-from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.layout import copied_ids, moved_metadata, rename_derived
 from antiphon_kernel.limits import Limits
@@ -84,15 +84,17 @@ async def read_now(context: Context, client_id: int) -> Document:
 
 def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader]) -> Document:
     """Return the document of a whole state, and of the headers of its blocks."""
-    loader = DocumentLoader(client_id)
-    loader.apply(state)
-    return loader.finish(headers)
+    document = Document(client_id)
+    document.apply_part(merge(state))
+    for _ in document.finish_parts(headers=headers):
+        pass
+    return document
 
 
 async def read_version(journal: Journal, row: ContextRow, at: int, client_id: int) -> Document:
     """A context as it was at one of its versions. Raises CorruptContextError, storage_failed."""
     updates = [op.update for op in await journal.ops(row, upto=at)]
-    return await finish(DocumentLoader(client_id), row, updates, at)
+    return await finish(Document(client_id), row, updates, at)
 
 
 async def start_fork(

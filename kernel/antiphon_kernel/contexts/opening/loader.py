@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.contexts.opening.segments import join
-from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
-from antiphon_kernel.yjs.merge import FAN_IN
+from antiphon_kernel.yjs.merge import FAN_IN, merge
 from antiphon_kernel.yjs.update import decode_update
 
 _MOST_BEHIND: Final = 5_000
@@ -50,14 +50,14 @@ async def open_document(
             try:
                 if snapshot.seq > last:
                     raise ValueError(f"transaction {snapshot.seq} is not in the journal")
-                loader = await join(snapshot, client_id)
+                document = await join(snapshot, client_id)
                 stored = await journal.load(row, after=snapshot.seq)
                 stored = replace(stored, item_index=snapshot.item_index)
-                return stored, await _finish(loader, stored)
+                return stored, await _finish(document, stored)
             except ValueError as error:
                 journal.snapshots.discard(row, str(error))
         stored = await journal.load(row)
-        return stored, await _finish(DocumentLoader(client_id), stored)
+        return stored, await _finish(Document(client_id), stored)
 
 
 async def open_recent(
@@ -83,8 +83,8 @@ async def open_recent(
     if cut.omitted + len(stored.blocks) != cut.blocks:
         return None
     try:
-        loader = await join(recent, _short(client_id, stored.clients))
-        document = await _finish(loader, stored)
+        document = await join(recent, _short(client_id, stored.clients))
+        await _finish(document, stored)
         if cut.omitted + len(document) != cut.blocks:
             document.close()
             raise ValueError("it has other blocks than the journal")
@@ -107,13 +107,13 @@ def _short(drawn: int, taken: Container[int]) -> int:
 
 
 async def finish(
-    loader: DocumentLoader,
+    document: Document,
     row: ContextRow,
     updates: Sequence[bytes],
     seq: int,
     blocks: Iterable[str] = (),
 ) -> Document:
-    """Return the document of what has been read and of the transactions behind it, up to `seq`.
+    """Read the transactions behind what a document has read already, up to `seq`; return it.
 
     `blocks` are ids of its blocks that somebody else keeps. Raises CorruptContextError, naming the
     transaction that cannot be read where that can be told.
@@ -121,8 +121,9 @@ async def finish(
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]
         try:
-            loader.apply(piece)
+            document.apply_part(merge(piece))
         except ValueError as error:
+            document.close()
             first = seq - len(updates) + at + 1
             for number, update in enumerate(piece, first):
                 try:
@@ -133,15 +134,14 @@ async def finish(
             what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
             raise CorruptContextError(row, what, first) from error
         await asyncio.sleep(0)
-    document = loader.unfinished()
     for _ in document.finish_parts(blocks):
         await asyncio.sleep(0)
     return document
 
 
-async def _finish(loader: DocumentLoader, stored: StoredContext) -> Document:
+async def _finish(document: Document, stored: StoredContext) -> Document:
     ids = (row.id for row in stored.blocks)
-    return await finish(loader, stored.row, stored.updates, stored.seq, ids)
+    return await finish(document, stored.row, stored.updates, stored.seq, ids)
 
 
 _PAUSE_SECONDS: Final = 0.01

@@ -16,7 +16,7 @@ from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.document.document import DocumentLoader
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import Cut, Snapshot
 from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
@@ -37,20 +37,24 @@ def omitted_segment(cut: Cut) -> bytes:
     return encode_update(passed, ())
 
 
-async def join(snapshot: Snapshot, client_id: int) -> DocumentLoader:
-    """Return a loader that has read the segments of a state, and what stands for those left out.
+async def join(snapshot: Snapshot, client_id: int) -> Document:
+    """Return a document that has read the segments of a state, and what stands for those left out.
 
     Raises ValueError if it is not what it says it is.
     """
     omitted = (omitted_segment(snapshot.cut),) if snapshot.cut is not None else ()
-    loader = DocumentLoader(client_id)
-    for segment in (*omitted, *snapshot.state):
-        loader.apply([segment])
-        await asyncio.sleep(0)
-    read = decode_state_vector(loader.state_vector())
-    if read != decode_state_vector(snapshot.state_vector):
-        raise ValueError(f"it holds another state than that of seq {snapshot.seq}")
-    return loader
+    document = Document(client_id)
+    try:
+        for segment in (*omitted, *snapshot.state):
+            document.apply_part(segment)
+            await asyncio.sleep(0)
+        read = decode_state_vector(document.state_vector())
+        if read != decode_state_vector(snapshot.state_vector):
+            raise ValueError(f"it holds another state than that of seq {snapshot.seq}")
+    except ValueError:
+        document.close()
+        raise
+    return document
 
 
 async def cut_state(context: Context, count: int) -> Snapshot | None:

@@ -19,7 +19,7 @@ _STATE_BYTES: Final = 1_000
 """Bytes of a snapshot for each transaction that it saves reading."""
 
 _PART_BYTES: Final = 8_000_000
-"""Bytes of the updates that a snapshot is stored as: the engine takes each in in 0.1 to 0.2 s."""
+"""Bytes of a state that is stored as one update: the engine takes it in in 0.1 to 0.2 s."""
 
 _log = logging.getLogger(__name__)
 

@@ -160,7 +160,8 @@ class BlockHistory:
             return
         whole = Segment(
             sequence,
-            ItemId(struct.client, struct.clock),
+            struct.client,
+            struct.clock,
             struct.length,
             _content(sequence, struct),
             struct.origin,
@@ -241,21 +242,18 @@ class BlockHistory:
 
     def text(self, section: str | None = None, version: int | None = None) -> str:
         """A text now, or as of a version of its block."""
-        sequence = self.sequence(section)
-        if version is None:
-            return "".join(str(one.content) for one in sequence or () if one.alive)
-        at = self._position(version)
+        sequence, at = self.sequence(section), self._position(version)
         return "".join(str(one.content) for one in sequence or () if _held(one, at))
 
     def values(self, names: Names, version: int | None = None) -> list[Any]:
         """The items of a list, or the one value of a field, now or as of a version of its block."""
-        at = self._position(version) if version is not None else len(self._stamps)
+        at = self._position(version)
         held = (one for one in self._belonging.sequence(names) or () if _held(one, at))
         return [value for one in held for value in one.content]
 
     def counter(self, names: Names, version: int | None = None) -> Decimal:
         """The value of a counter; what cannot be read counts for nothing."""
-        at = self._position(version) if version is not None else len(self._stamps)
+        at = self._position(version)
         counter = self._belonging.counter_at(names)
         sums = self._belonging.sums(counter) if counter is not None else []
         total = Decimal(0)
@@ -315,7 +313,10 @@ class BlockHistory:
         held = [one for one in sequence or () if one.size and _held(one, at)]
         return [part for segment in held for part in self._items.current(segment)]
 
-    def _position(self, version: int) -> int:
+    def _position(self, version: int | None) -> int:
+        """Return how many changes there were by a version; None stands for now."""
+        if version is None:
+            return len(self._stamps)
         return bisect_right(self._stamps, version, key=lambda stamp: stamp.version)
 
     # Authors
@@ -388,7 +389,7 @@ class BlockHistory:
         """Return the places a unit's undo or redo changes: names of sections, then of a field."""
         difference = self._units.difference(unit, turn)
         return [
-            *map(self._belonging.names_of, difference.sequences),
+            *(sequence.names for sequence in difference.sequences),
             *(self._belonging.names[counter] for counter, _ in difference.counted),
         ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -40,20 +41,20 @@ class ItemKind(Enum):
     """The sums that one client has counted to, in a counter."""
 
 
+@dataclass(eq=False, slots=True)
 class ItemList:
     """The items of one text, list or key of a map in document order, removed ones included."""
 
-    __slots__ = ("container", "head", "key", "kind", "length", "tail")
-
-    def __init__(self, kind: ItemKind, container: ItemId, key: str | None = None) -> None:
-        self.kind = kind
-        self.container = container
-        """The item that made the shared type."""
-        self.key = key
-        self.head: Segment | None = None
-        self.tail: Segment | None = None
-        self.length = 0
-        """Code points or values that are alive."""
+    kind: ItemKind
+    container: ItemId
+    """The item that made the shared type."""
+    key: str | None = None
+    names: Names = ()
+    """Place in the block's content."""
+    head: Segment | None = None
+    tail: Segment | None = None
+    length: int = 0
+    """Code points or values that are alive."""
 
     def __iter__(self) -> Iterator[Segment]:
         at = self.head
@@ -73,6 +74,7 @@ class ItemList:
             self.tail = left
 
 
+@dataclass(eq=False, slots=True)
 class Segment:
     """Characters or values in a row that one client wrote at once and that share their fate.
 
@@ -81,76 +83,47 @@ class Segment:
     are positions in a list of changes that is kept elsewhere.
     """
 
-    __slots__ = (
-        "author",
-        "client",
-        "clock",
-        "content",
-        "deleted_at",
-        "deleted_by",
-        "inserted_at",
-        "left",
-        "length",
-        "origin",
-        "revived_as",
-        "right",
-        "right_origin",
-        "sequence",
-        "source",
-        "undone",
-    )
-
-    def __init__(
-        self,
-        sequence: ItemList,
-        item: ItemId,
-        length: int,
-        content: ItemContent,
-        origin: ItemId | None,
-        right_origin: ItemId | None,
-        born: int,
-    ) -> None:
-        self.sequence = sequence
-        self.client, self.clock = item
-        self.length = length
-        self.content = content
-        self.origin = origin
-        self.right_origin = right_origin
-        self.inserted_at = born
-        self.deleted_at = ALIVE
-        self.left: Segment | None = None
-        self.right: Segment | None = None
-        self.source: ItemId | None = None
-        """The first of the characters that these are, if they are others come back."""
-        self.revived_as: ItemId | None = None
-        """The first of these characters as they came back last, if they did."""
-        self.author: int | None = None
-        """The author named for these characters if it is not their writer: see `inserted_at`."""
-        self.deleted_by = _NO_UNITS
-        """Of characters that are no others come back: the units that hold them removed."""
-        self.undone = False
-        """Of characters that are no others come back: whether what wrote them is undone."""
+    sequence: ItemList
+    client: int
+    clock: int
+    length: int
+    content: ItemContent = ""
+    origin: ItemId | None = None
+    right_origin: ItemId | None = None
+    inserted_at: int = 0
+    deleted_at: int = ALIVE
+    left: Segment | None = None
+    right: Segment | None = None
+    source: ItemId | None = None
+    """The first of the characters that these are, if they are others come back."""
+    revived_as: ItemId | None = None
+    """The first of these characters as they came back last, if they did."""
+    author: int | None = None
+    """The author named for these characters if it is not their writer: see `inserted_at`."""
+    deleted_by: frozenset[int] = _NO_UNITS
+    """Of characters that are no others come back: the units that hold them removed."""
+    undone: bool = False
+    """Of characters that are no others come back: whether what wrote them is undone."""
 
     def beginning_at(self, clock: int) -> Segment:
         """The part from a clock on, as a segment that has not been placed."""
         units = clock - self.clock
-        rest = Segment(
+        return Segment(
             self.sequence,
-            ItemId(self.client, clock),
+            self.client,
+            clock,
             self.length - units,
             self.content[cut(self.content, units) :],
             ItemId(self.client, clock - 1),
             self.right_origin,
             self.inserted_at,
-        )
-        rest.deleted_at, rest.undone, rest.deleted_by = (
             self.deleted_at,
-            self.undone,
-            self.deleted_by,
+            source=_later(self.source, units),
+            revived_as=_later(self.revived_as, units),
+            author=self.author,
+            deleted_by=self.deleted_by,
+            undone=self.undone,
         )
-        rest.source, rest.revived_as = _later(self.source, units), _later(self.revived_as, units)
-        rest.author = self.author
-        return rest
 
     def cut_off(self, clock: int) -> Segment:
         """End this segment before a clock; the rest, which has not been placed."""
@@ -417,13 +390,6 @@ class ContainerIndex:
         """The partial sums of every client in a counter."""
         return [one for (container, _), one in self._maps.items() if container == counter]
 
-    def names_of(self, sequence: ItemList) -> Names:
-        """Return the path names of a sequence of this block."""
-        if sequence.kind in (ItemKind.TEXT, ItemKind.LIST):
-            return next(names for names, one in self.texts.items() if one is sequence)
-        above = self.names[sequence.container]
-        return (*above, sequence.key) if sequence.key is not None else above
-
     def record(self, struct: Struct) -> None:
         """Remember a shared type if it is part of the block."""
         item = ItemId(struct.client, struct.clock)
@@ -446,7 +412,7 @@ class ContainerIndex:
             self.names[item] = names
         elif shared in (SharedType.TEXT, SharedType.ARRAY):
             kind = ItemKind.TEXT if shared is SharedType.TEXT else ItemKind.LIST
-            self.texts[names] = self._sequences[item] = ItemList(kind, item)
+            self.texts[names] = self._sequences[item] = ItemList(kind, item, names=names)
 
     def sequence_of(self, struct: Struct) -> ItemList | None:
         """Return the sequence of an item; None if it is not part of the block's content."""
@@ -464,5 +430,5 @@ class ContainerIndex:
         place = (struct.parent, struct.key)
         if place not in self._maps:
             kind = ItemKind.COUNTER if names in self._counters else ItemKind.ENTRY
-            self._maps[place] = ItemList(kind, *place)
+            self._maps[place] = ItemList(kind, *place, (*names, struct.key))
         return self._maps[place]
