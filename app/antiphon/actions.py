@@ -53,7 +53,7 @@ class Mode(StrEnum):
 
 
 class Owner(StrEnum):
-    """Class of the widget with the method `action_<name>` of an action."""
+    """Class of the widget that has the keys of an action."""
 
     FRAME = "ConversationFrame"
     PAGE = "DocumentPage"
@@ -159,8 +159,8 @@ class ActionContext:
 class Action:
     """One thing a person can do with a key.
 
-    Its owner has a method `action_<name>`, unless `typed` says that the key only has its meaning
-    as text.
+    Its owner or a controller has a method `action_<name>`, unless `typed` says that the key only
+    has its meaning as text.
     """
 
     name: str
@@ -231,7 +231,7 @@ _replay = partial(
     takes=lambda now: now.replaying,
 )
 _found = partial(_navigate, enabled=lambda now: now.finding)
-_moving = partial(_navigate, enabled=lambda now: now.moving, takes=lambda now: now.moving)
+_moving = partial(_navigate, takes=lambda now: now.moving)
 _asked = partial(_navigate, enabled=lambda now: now.asks and now.live, mutates=True)
 _edit = partial(Action, modes=_EDIT, owner=Owner.PAGE)
 _cell_command = partial(
@@ -444,7 +444,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "In a file: back to where you were before it was opened.",
         words="back",
         title="Back from the file",
-        enabled=lambda now: now.in_file,
         takes=lambda now: now.in_file,
     ),
     _found(
@@ -702,7 +701,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "path_after_g",
         ("f",),
         "After g: open the file that the cell names, at its line; of several you choose.",
-        enabled=lambda now: now.after_g,
         takes=lambda now: now.after_g,
     ),
     _navigate(
@@ -781,20 +779,20 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "explain_in_file",
         ("K",),
         "In a file: tell what is named where the cursor was last.",
-        enabled=lambda now: now.in_file and now.live,
+        enabled=lambda now: now.live,
         takes=lambda now: now.in_file,
     ),
     _in_list("half_page_down", ("ctrl+d",), "Half a page down."),
     _in_list("half_page_up", ("ctrl+u",), "Half a page up."),
     _in_list("first_cell", ("g", "home"), "The first cell.", title="First cell"),
     _in_list("last_cell", ("G", "end"), "The last cell.", title="Last cell"),
-    _edit("edit_next", ("ctrl+down",), "Edit the next cell.", takes=_among_messages),
+    _edit("edit_next", ("ctrl+down",), "Edit the next cell."),
     _edit(
         "edit_previous",
         ("ctrl+up",),
         "Edit the cell before.",
         words="neighbour",
-        takes=_among_messages,
+        footer=_among_messages,
     ),
     # Anywhere
     _anywhere(

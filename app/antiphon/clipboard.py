@@ -11,11 +11,10 @@ from typing import Final
 
 from antiphon.locations import state_folder
 from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.types.quoting import count_of
 
 OSC_52_LIMIT: Final = 74_000
 """Bytes that terminals take in one OSC 52; longer text goes into a file."""
-
-COPY_FILE: Final = "copied.txt"
 
 
 async def copy_text(text: str, osc_52: Callable[[str], None]) -> str:
@@ -24,8 +23,7 @@ async def copy_text(text: str, osc_52: Callable[[str], None]) -> str:
     `osc_52` hands a text to the terminal.
     """
     shown = sanitize(text)
-    count = shown.count("\n") + (not shown.endswith("\n"))
-    what = f"{count} line{'s' if count != 1 else ''}"
+    what = count_of(shown.count("\n") + (not shown.endswith("\n")), "line")
     if "TMUX" in os.environ and await asyncio.to_thread(_to_tmux, shown):
         return f"Copied {what} to the tmux buffer."
     if len(shown.encode()) <= OSC_52_LIMIT:
@@ -47,7 +45,7 @@ def _to_tmux(text: str) -> bool:
 def _to_file(text: str, folder: Path, what: str) -> str:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / COPY_FILE
+        path = folder / "copied.txt"
         path.touch(mode=0o600)
         path.write_text(text, "utf-8")
     except OSError as error:

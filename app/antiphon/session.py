@@ -1,4 +1,7 @@
-"""The app's connection to its kernel: one replica and its preview, one line for calls."""
+"""The app's connection to its kernel: one replica and its preview, one line for calls.
+
+An app that shows a replay has no kernel.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from antiphon.local_user import SHUT_OUT, LocalUser
+from antiphon.local_user import REPLAY, SHUT_OUT, LocalUser
 from antiphon.locations import project_of_data, state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.discovery import project_of
@@ -54,9 +57,6 @@ LONG_CONTEXT: Final = 500
 
 RECENT_BLOCKS: Final = 2_000
 """Blocks of a long context that are here at first; the others come when they are looked at."""
-
-MADE_ANEW: Final = "This document was restored, or made anew: <key:palette>, Join again shows it."
-"""The message to a person whose document has another epoch."""
 
 
 _EDITS: Final = "edits"
@@ -158,8 +158,6 @@ class Session:
         self._calls = ToolClient(options.locate, as_name=options.as_name)
         self.preview: ContextPreview | None = None
         """Blocks of a long context that are shown until the document is here; None when it is."""
-        self.previewed = Signal[()]()
-        """`preview` is there."""
         self._previewing: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
@@ -199,7 +197,8 @@ class Session:
         reason = self._failure
         if state is ReplicaState.REFUSED:
             is_other = self.replica.rejection_code == CloseCode.OTHER_EPOCH
-            reason = MADE_ANEW if is_other else self.replica.rejection
+            anew = "This document was restored, or made anew: <key:palette>, Join again shows it."
+            reason = anew if is_other else self.replica.rejection
         if reason is None and not self._was_live:
             reason = self.replica.last_error
         reason = reason or self.replica.kernel_error
@@ -261,7 +260,6 @@ class Session:
             return  # the replica hears the reason
         if preview is not None and not self._was_live:
             self.preview = preview
-            self.previewed.notify()
             self.changed.notify()
 
     def find_left_behind(self) -> None:
@@ -376,6 +374,49 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = f"{type(error).__name__}: {error}"
         self.changed.notify()
+
+
+class ReplaySession(Session):
+    """A replay in the place of a context of a kernel, for somebody who reads."""
+
+    player: Player
+
+    def __init__(self, options: AppOptions) -> None:
+        from antiphon.replay.player import Player
+
+        super().__init__(options)
+        assert options.replay is not None
+        self.player = Player(options.replay)
+        self.user = LocalUser(lambda: REPLAY)
+        self.replica.begin_with(self.player.document)
+        self.replica.stop_following()  # nothing is written here that somebody waits for
+
+    @property
+    def status(self) -> SessionStatus:
+        return SessionStatus(ConnectionStatus.REPLAY, self._failure)
+
+    def presence(self) -> Mapping[int, PresenceState]:
+        return self.player.presence()
+
+    def start(self, around: str | None = None, *, has_preview: bool = True) -> None:
+        """Play, and go on until `close`."""
+        self._running = asyncio.create_task(self.player.run(), name="replay")
+        self._running.add_done_callback(self._ended)
+        if self.options.speed is not None:
+            self.player.set_speed(self.options.speed)
+            self.player.play()
+
+    def find_left_behind(self) -> None:
+        """Leave it to a session of a kernel."""
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuse it."""
+        raise no_kernel(REPLAY.words)
+
+    async def close(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+        await super().close()
 
 
 class Hint(Protocol):

@@ -19,14 +19,13 @@ from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import KernelFile, ProjectFiles
 from antiphon.screens.conversation_screen import (
     ConversationScreen,
-    ScreenState,
     fit_pages,
     shown_pages,
 )
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_restorer import Destination
 from antiphon.screens.view_state import ViewStateStore
-from antiphon.session import ConnectionStatus, Session
+from antiphon.session import ConnectionStatus, ReplaySession, Session
 from antiphon.textual_patches.screens import (
     forget_first_screen,
     move_screens,
@@ -98,7 +97,7 @@ class ShownContext:
         self._replacements = 0
         """New documents that are to be shown, or are just being shown."""
         self._replacing = asyncio.Lock()
-        self._resuming: ScreenState | None = None
+        self._resuming: Callable[[ConversationScreen], None] | None = None
         """The person's place, from the first of these documents to the last."""
 
     @property
@@ -131,12 +130,7 @@ class ShownContext:
         self._app.run_worker(work, name=name, group=group)
 
     def _new_session(self, options: AppOptions) -> Session:
-        if options.replay is None:
-            session = Session(options)
-        else:
-            from antiphon.replay_session import ReplaySession
-
-            session = ReplaySession(options)
+        session = Session(options) if options.replay is None else ReplaySession(options)
         session.replica.document_replaced.listen(self._document_replaced)
         session.changed.listen(self._standing_changed)
         return session
@@ -342,13 +336,13 @@ class ShownContext:
             is_late = text != known
             repeat_edits(self.session.document, editor.block, known, text)
         if self._resuming is None:
-            self._resuming = before.state()
+            self._resuming = before.leave_place()
         before.view.keep()
         await self._show_document(before)
         drawn = asyncio.Event()
         self.screen.call_after_refresh(drawn.set)
         await drawn.wait()
-        self.screen.resume(self._resuming)
+        self._resuming(self.screen)
         focused = asyncio.Event()
         self._app.call_later(focused.set)  # behind the focus, which Textual sets later, too
         await focused.wait()

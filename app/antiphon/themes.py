@@ -105,11 +105,7 @@ _read_bundled: Final = cache(read_theme)
 
 
 def parse_theme(data: Mapping[str, Any]) -> Theme:
-    """The theme that a TOML document describes.
-
-    Raises:
-        ThemeError: a setting is missing, unknown or not what it should be.
-    """
+    """Return the theme that a TOML document describes. Raises ThemeError."""
     for key in data:
         _expect_known("", key, _TOP_LEVEL)
     name = data.get("name")

@@ -106,8 +106,7 @@ def forgotten_widgets() -> Iterator[None]:
 @pytest.fixture
 def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the app ask often which contexts there are: tests wait for what it sees then."""
-    for name in ("LOOK_SECONDS", "CONTEXTS_LOOK_SECONDS"):
-        monkeypatch.setattr(conversation_controllers, name, 0.2)
+    monkeypatch.setattr(conversation_controllers, "LOOK_SECONDS", 0.2)
 
 
 @pytest.fixture

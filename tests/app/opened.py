@@ -236,8 +236,8 @@ class Opened:
     async def hint(self, words: str) -> None:
         """Wait for a hint with these words."""
         await until(
-            lambda: words in (self.screen.hint_shown or ""),
-            lambda: f"{words!r} in {self.screen.hint_shown!r}",
+            lambda: words in (self.screen.frame.notice.hint or ""),
+            lambda: f"{words!r} in {self.screen.frame.notice.hint!r}",
         )
 
     async def mode(self, mode: Mode) -> None:

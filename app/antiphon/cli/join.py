@@ -8,7 +8,6 @@ machine itself. Keystrokes stay local.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -31,7 +30,7 @@ import click
 
 from antiphon.cli.errors import CommandError
 from antiphon.locations import state_folder
-from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.address import KernelAddress, take_lock
 from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.types.constants import TOKEN_VARIABLE, ExitCode
 
@@ -162,12 +161,7 @@ def pick_guest_name(data: Path) -> str:
     for number in count(1):
         name = "guest" if number == 1 else f"guest{number}"
         # Stays open on purpose: the lock is the name, and the operating system gives it back.
-        lock = os.open(data / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-        else:
+        if take_lock(data / f"{name}.lock", seconds=0) is not None:
             return name
     raise AssertionError("there is always a next number")
 

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from rich.cells import cell_len
@@ -37,8 +38,8 @@ from antiphon.render.markdown_blocks import FENCE_LINE
 from antiphon.render.terminal_output import TAB, SgrStyles, TerminalDecoder, state_near
 from antiphon.render.text_lines import (
     LONGEST_COLOURED,
-    CodeCutter,
     PlainCutter,
+    PlainLook,
     code_pieces,
     file_cell,
     language_of,
@@ -323,9 +324,8 @@ class CellRenderer:
         self, text: str, style: Style, lead: WrapPiece | None = None, *, is_output: bool = False
     ) -> RenderedCell:
         """Text as it is; output is read as a terminal does."""
-        styles = self._sgr if is_output else None
-        width = self._wide if is_output else self._text_width
-        cutter = PlainCutter(width, style, lead=lead, styles=styles)
+        width, styles = (self._wide, self._sgr) if is_output else (self._text_width, None)
+        cutter = PlainCutter(PlainLook(width, style, lead, styles))
         return self._drawn(("plain", style, lead, is_output), cutter, text)
 
     def _drawn(self, key: tuple[object, ...], cutter: Cutter, text: str) -> RenderedCell:
@@ -333,10 +333,6 @@ class CellRenderer:
         if self._style != key or self._text is None:
             self._text, self._style = SegmentedText(cutter), key
         return self._text.update(text)
-
-    @property
-    def lines_drawn(self) -> int:
-        return 0 if self._text is None else self._text.lines_drawn
 
     def _thinking(self, view: CellView) -> RenderedCell:
         """A line that says that there is thinking; folded, it has the place of all the text."""
@@ -445,7 +441,8 @@ class CellRenderer:
         if (reference := view.header.metadata.get(FILE_REFERENCE)) is not None and not view.text:
             return self._reference(view, name, language, reference)
         if len(view.text) > LONGEST_COLOURED:
-            cutter = CodeCutter(self._wide, self._theme)
+            draw = partial(file_cell, language="", width=self._wide, theme=self._theme)
+            cutter = PlainCutter(PlainLook(self._wide, self._theme.text), draw=draw)
             cell = self._drawn(("file",), cutter, view.text)
         else:
             cell = file_cell(view.text, language, self._wide, self._theme)

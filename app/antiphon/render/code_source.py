@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Final
 
@@ -15,8 +16,14 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import SEGMENT, RenderedCell, Renderer, SegmentStart, StyleSpan
-from antiphon.render.text_lines import PlainCutter, code_pieces, highlighted_lines, on_ground
+from antiphon.render.lines import SEGMENT, RenderedCell, SegmentStart, StyleSpan
+from antiphon.render.text_lines import (
+    PlainCutter,
+    PlainLook,
+    code_pieces,
+    highlighted_lines,
+    on_ground,
+)
 from antiphon.render.wrap import compose, wrap
 
 _BEGINNING: Final = re.compile(r"\n\n(?=\S)")
@@ -42,9 +49,9 @@ class PageCutter(PlainCutter):
     """Cuts code where it can be read afresh, if there is such a place soon."""
 
     def __init__(self, width: int, theme: CellTheme, language: str, *, size: int = SEGMENT) -> None:
-        super().__init__(width, theme.text, size=size)
-        self._theme = theme
-        self.language = language
+        look = PlainLook(width, theme.text)
+        draw = partial(page_of_code, language=language, width=width, theme=theme)
+        super().__init__(look, draw=draw, size=size)
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
         least, most = start.offset + self._size, start.offset + 2 * self._size
@@ -52,9 +59,6 @@ class PageCutter(PlainCutter):
             return SegmentStart(found.end(), found.end() + 1, None)
         cut = super().next_start(text, start) if len(text) >= most else None
         return cut and cut._replace(witness=max(cut.witness, most))
-
-    def renderer(self, start: SegmentStart) -> Renderer:
-        return lambda text: page_of_code(text, self.language, self.text_width, self._theme)
 
 
 def coloured(

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
-from copy import copy
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from rich.style import Style
 from textual.strip import Strip
@@ -30,6 +30,17 @@ class StyleSpan(NamedTuple):
     start: int
     end: int
     style: Style
+
+
+Range = TypeVar("Range", bound=tuple[Any, ...])
+
+
+def overlapping(ranges: Sequence[Range], start: int, end: int) -> Iterator[Range]:
+    """Yield those of ranges, in order and apart, that hold something from `start` to `end`."""
+    for at in range(bisect_right(ranges, start, key=lambda one: one[1]), len(ranges)):
+        if ranges[at][0] >= end:
+            return
+        yield ranges[at]
 
 
 class SourceRun(NamedTuple):
@@ -291,14 +302,11 @@ class RenderedCell:
         if not self.line_count:
             return None
         line = max(0, min(line, self.line_count - 1))
-        for number in range(line, -1, -1):
-            runs = self.line(number).runs
-            if runs:
-                return _nearest(runs, column if number == line else 1 << 30)
-        for number in range(line + 1, self.line_count):
-            runs = self.line(number).runs
-            if runs:
-                return _nearest(runs, 0)
+        for number in chain(range(line, -1, -1), range(line + 1, self.line_count)):
+            if runs := self.line(number).runs:
+                # The end of a line above, or the start of one below.
+                other = 1 << 30 if number < line else 0
+                return _nearest(runs, column if number == line else other)
         return None
 
     def _find_line(self, line: int) -> tuple[LineChunk | CellChunk, int]:
@@ -313,27 +321,26 @@ class RenderedCell:
         return bisect_right(self._sections, line, 1, key=lambda one: one.first_line) - 1
 
 
-class CellChunk:
+class CellChunk(NamedTuple):
     """Lines of a part of a text as it was when the cell was made."""
 
-    def __init__(self, part: TextSegment, first_line: int) -> None:
-        self.part = part
-        self.start = part.start.offset
-        self.first_line = first_line
-        self.cell = part.cell
-        self.line_count = part.line_count
-        self._length = part.length
+    part: TextSegment
+    start: int
+    length: int
+    first_line: int
+    line_count: int
+    cell: RenderedCell | None
+
+    @classmethod
+    def of(cls, part: TextSegment, first_line: int) -> CellChunk:
+        return cls(part, part.start.offset, part.length, first_line, part.line_count, part.cell)
 
     def renewed(self) -> CellChunk:
         """Return the same part of the text with the picture that it has now, if any."""
-        renewed = copy(self)
-        renewed.cell, renewed.line_count = self.part.cell, self.part.line_count
-        return renewed
+        return self._replace(line_count=self.part.line_count, cell=self.part.cell)
 
     def moved(self, start: int, first_line: int) -> CellChunk:
-        moved = copy(self)
-        moved.start, moved.first_line = start, first_line
-        return moved
+        return self._replace(start=start, first_line=first_line)
 
     @property
     def end_line(self) -> int:
@@ -346,7 +353,7 @@ class CellChunk:
     def line(self, number: int) -> RenderedLine:
         if self.cell is not None:
             return self.cell.line(number)
-        offset = number * self._length // max(self.line_count, 1)
+        offset = number * self.length // max(self.line_count, 1)
         return RenderedLine(Strip([]), (SourceRun(0, 0, offset, 0),))
 
     def strip(self, number: int) -> Strip:
@@ -355,7 +362,7 @@ class CellChunk:
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         if self.cell is not None:
             return self.cell.run_before(offset)
-        line = max(0, offset) * self.line_count // max(self._length, 1)
+        line = max(0, offset) * self.line_count // max(self.length, 1)
         return max(0, min(line, self.line_count - 1)), SourceRun(0, 0, max(0, offset), 0)
 
     def first_run(self) -> tuple[int, SourceRun] | None:
@@ -480,7 +487,6 @@ class TextSegment:
             if self._renderer is None:
                 self._renderer = self._text.cutter.renderer(self.start)
             self.cell = self._renderer(self._text.content[self.start.offset : self.end])
-            self._text.lines_drawn += self.cell.line_count
             self.line_count, self._is_known = self.cell.line_count, True
         return self.cell
 
@@ -519,8 +525,6 @@ class SegmentedText:
 
     def __init__(self, cutter: Cutter) -> None:
         self.cutter = cutter
-        self.lines_drawn = 0
-        """Lines that were drawn so far, for measuring."""
         self.content = ""
         self._segments = [TextSegment(self, SegmentStart(0, 0, None))]
 
@@ -549,7 +553,7 @@ class SegmentedText:
         line = 0
         for segment in self._segments:
             segment.guess()
-            chunks.append(CellChunk(segment, line))
+            chunks.append(CellChunk.of(segment, line))
             line = chunks[-1].end_line
         return RenderedCell(chunks)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +17,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines, sanitize_for_display
-from antiphon.render.lines import RenderedLine
+from antiphon.render.lines import RenderedLine, overlapping
 from antiphon.render.links import bare_addresses, link_style
 from antiphon.render.text_lines import CODE_TAB, code_rows, highlighted_lines
 from antiphon.render.wrap import Canvas, WrapPiece, expand_tabs, wrap
@@ -134,9 +134,7 @@ class InlineRenderer:
     def _text(self, text: str, at: int, style: Style) -> Iterator[WrapPiece]:
         """Yield text in which addresses that stand there as they are become links."""
         end, done = at + len(text), at
-        for bare in self._bare[bisect_right(self._bare, at, key=lambda bare: bare.end) :]:
-            if bare.start >= end:
-                break
+        for bare in overlapping(self._bare, at, end):
             start, stop = max(bare.start, at), min(bare.end, end)
             yield from self._source.pieces(done, text[done - at : start - at], style)
             shown = text[start - at : stop - at]
@@ -383,21 +381,19 @@ def draw_unit(
     return drawing.canvas.lines
 
 
+@dataclass(eq=False)
 class _Drawing:
     """One unit on its canvas."""
 
-    def __init__(
-        self, canvas: Canvas, source: SourceLines, base: int, theme: CellTheme, newlines: bool
-    ) -> None:
-        self.canvas = canvas
-        self._source = source
-        self._base = base
-        self._theme = theme
-        self._newlines = newlines
-        self._taken: dict[int, int] = {}
-        """Columns of source lines that the markers drawn so far reach up to."""
-        self._begins_item = False
-        """The next text begins an item."""
+    canvas: Canvas
+    _source: SourceLines
+    _base: int
+    _theme: CellTheme
+    _newlines: bool
+    _taken: dict[int, int] = field(default_factory=dict)
+    """Columns of source lines that the markers drawn so far reach up to."""
+    _begins_item: bool = False
+    """The next text begins an item."""
 
     def blocks(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
         """Neighbouring blocks, with a blank row where the source has one."""

@@ -59,8 +59,6 @@ class Headings:
 
     def __init__(self, text: str) -> None:
         self._marks: list[_Mark] = []
-        self.characters_read = 0
-        """Code points that were searched; for measuring."""
         self._read(text, 0, len(text))
 
     def update(self, text: str, splices: Iterable[TextSplice]) -> None:
@@ -99,7 +97,6 @@ class Headings:
         high = text.find("\n", high)
         if high < 0:
             high = len(text)
-        self.characters_read += high - low
         self._marks[self._index(low) : self._index(high + 1)] = [
             _Mark(
                 found.start(),

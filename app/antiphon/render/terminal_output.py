@@ -147,17 +147,9 @@ class SgrStyles:
         self._is_grey = all(one.r == one.g == one.b for one in theme.ansi)
         self._ground = _colour_of(theme.panel.bgcolor, Color(0, 0, 0))
         self._text = _colour_of(style.color, Color(255, 255, 255))
-        self._styles: dict[SgrState, Style] = {PLAIN: style}
+        self.style: Final = lru_cache(1024)(self._style)
 
-    def style(self, state: SgrState) -> Style:
-        style = self._styles.get(state)
-        if style is None:
-            if len(self._styles) >= 1024:
-                self._styles = {PLAIN: self._plain}
-            style = self._styles[state] = self._make(state)
-        return style
-
-    def _make(self, state: SgrState) -> Style:
+    def _style(self, state: SgrState) -> Style:
         page, text = self._ground, self._text
         colour = self._colour(state.foreground, text)
         ground = self._colour(state.background, page)

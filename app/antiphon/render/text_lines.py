@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from rich.style import Style
 
@@ -46,29 +46,30 @@ _CHUNK: Final = 50
 """Lines that are drawn, and dropped after an edit, together."""
 
 
+class PlainLook(NamedTuple):
+    """How text is drawn that is shown as it is."""
+
+    width: int
+    style: Style
+    lead: WrapPiece | None = None
+    """Stands before the first row, and as many spaces before the others."""
+    styles: SgrStyles | None = None
+    """Those of output, which is read as a terminal does; None for other text."""
+
+    @property
+    def indent(self) -> WrapPiece | None:
+        return self.lead and WrapPiece(" " * len(self.lead.text), self.style)
+
+
 class PlainStream:
     """Draws a text again and again as it changes; finished lines are drawn once."""
 
-    def __init__(
-        self,
-        width: int,
-        style: Style,
-        *,
-        lead: WrapPiece | None = None,
-        styles: SgrStyles | None = None,
-        state: SgrState = PLAIN,
-    ) -> None:
-        """Args:
-        lead: stands before the first row, and as many spaces before the others.
-        styles: those of output, which is read as a terminal does; None for other text.
-        state: the state that the text begins in.
-        """
-        indent = 0 if lead is None else len(lead.text)
-        self._width = width - indent
-        self._style = style
-        self._lead = [] if lead is None else [lead]
-        self._indent = [] if lead is None else [WrapPiece(" " * indent, style)]
-        self._decoder = TerminalDecoder(styles) if styles is not None else None
+    def __init__(self, look: PlainLook, state: SgrState = PLAIN) -> None:
+        """`state` is the one that the text begins in."""
+        self._width = look.width - (0 if look.lead is None else len(look.lead.text))
+        self._style = look.style
+        self._lead, self._indent = ([one] if one else [] for one in (look.lead, look.indent))
+        self._decoder = None if look.styles is None else TerminalDecoder(look.styles)
         self._states = [state]
         """At the start of the text, and at the end of each section."""
         self._text = ""
@@ -124,45 +125,31 @@ class PlainCutter:
     """Cuts text behind a line, and a line that is too long anywhere."""
 
     def __init__(
-        self,
-        width: int,
-        style: Style,
-        *,
-        lead: WrapPiece | None = None,
-        styles: SgrStyles | None = None,
-        size: int = SEGMENT,
+        self, look: PlainLook, *, draw: Renderer | None = None, size: int = SEGMENT
     ) -> None:
-        """Args:
-        lead: stands before the first row, and as many spaces before the others.
-        styles: those of output, which is read as a terminal does; None for other text.
-        size: code points from which a segment ends.
-        """
-        self.text_width = width
-        self._style = style
-        self._lead = lead
-        self._styles = styles
+        """`draw` draws segments in another way; `size`: code points from which a segment ends."""
+        self.text_width = look.width
+        self._look = look
+        self._draw = draw
         self._size = size
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
         offset = text.find("\n", start.offset + self._size) + 1
-        breaks = NEWLINE if self._styles is None else _RETURN
+        breaks = NEWLINE if self._look.styles is None else _RETURN
         long = end_of_long_line(text, start.offset, offset or len(text), breaks)
         offset = long or offset
         if not offset or offset == len(text):
             return None
         state = start.state if isinstance(start.state, SgrState) else PLAIN
-        if self._styles is not None:
+        if self._look.styles is not None:
             state = states_after(text, state, start.offset, offset)
         return SegmentStart(offset, min(offset + SEGMENT, len(text)) if long else offset, state)
 
     def renderer(self, start: SegmentStart) -> Renderer:
-        lead = self._lead
-        if lead is not None and start.offset:
-            lead = WrapPiece(" " * len(lead.text), self._style)
+        look = self._look
+        look = look._replace(lead=look.indent) if start.offset else look
         state = start.state if isinstance(start.state, SgrState) else PLAIN
-        return PlainStream(
-            self.text_width, self._style, lead=lead, styles=self._styles, state=state
-        ).update
+        return self._draw or PlainStream(look, state).update
 
 
 CodeRole = Literal["plain", "keyword", "name", "string", "number", "comment", "removed"]
@@ -271,13 +258,7 @@ CODE_TAB: Final = 4
 @functools.lru_cache(maxsize=256)
 def on_ground(style: Style) -> Style:
     """Return a style on the ground of what it stands in."""
-    return Style(
-        color=style.color,
-        bold=style.bold,
-        italic=style.italic,
-        underline=style.underline,
-        strike=style.strike,
-    )
+    return style.without_color + Style(color=style.color)
 
 
 def code_pieces(
@@ -323,14 +304,3 @@ def file_cell(text: str, language: str, width: int, theme: CellTheme) -> Rendere
         for row in code_rows(parts, start, width, theme.code):
             canvas.row(row, fill=theme.code.plain)
     return RenderedCell.of_lines(canvas.lines)
-
-
-class CodeCutter(PlainCutter):
-    """Cuts a file that is too long to be coloured behind a line."""
-
-    def __init__(self, width: int, theme: CellTheme) -> None:
-        super().__init__(width, theme.text)
-        self._theme = theme
-
-    def renderer(self, start: SegmentStart) -> Renderer:
-        return lambda text: file_cell(text, "", self.text_width, self._theme)

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 LINES_AROUND: Final = 150
@@ -70,13 +71,8 @@ class Timeline:
         With `shows_change`, what the version brought and what it took away is told from the rest.
         """
         found = list(self._found(version, shows_change=shows_change))
-        changed = 0
-        for one, fate in found:
-            if fate is not Fate.KEPT:
-                break
-            changed += one.text.count("\n")
-        else:
-            changed = 0
+        kept = list(takewhile(lambda part: part[1] is Fate.KEPT, found))
+        changed = sum(one.text.count("\n") for one, _ in kept) if len(kept) < len(found) else 0
         first, last = max(0, changed - LINES_AROUND), changed + LINES_AROUND
         lines: list[list[VersionPiece]] = [[]]
         at, room = 0, LONGEST_LINE

@@ -347,10 +347,11 @@ class Canvas:
     def row(self, pieces: Sequence[WrapPiece], fill: Style | None = None) -> None:
         """One row that fits; `fill` colours it up to the right edge."""
         before = [piece for prefix in self._prefixes for piece in next(prefix)]
-        line = compose([*before, *pieces])
-        if fill is not None and (missing := self._wide - line.strip.cell_length) > 0:
-            line = compose([*before, *pieces, WrapPiece(" " * missing, fill)])
-        self.lines.append(line)
+        row = [*before, *pieces]
+        if fill is not None:
+            missing = self._wide - sum(cell_len(piece.text) for piece in row)
+            row.append(WrapPiece(" " * missing, fill))
+        self.lines.append(compose(row))
 
     def text(self, pieces: Sequence[WrapPiece]) -> None:
         """Rows of wrapped text."""

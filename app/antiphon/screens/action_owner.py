@@ -9,8 +9,8 @@ from typing import Any
 
 from textual.widget import Widget
 
-from antiphon.actions import ACTIONS
-from antiphon.keymap import ACTION_NAMED
+from antiphon.actions import ACTIONS, Owner
+from antiphon.keymap import ACTION_NAMED, bindings
 from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.conversation_controllers import ConversationControllers
 
@@ -25,10 +25,12 @@ class ActionOwner(Widget, ReportsFailedTasks):
     """Set by the screen before the widget is mounted."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Guard the actions that change what others see.
+        """Bind the keys of the class, and guard its actions that change what others see.
 
         Textual takes methods with `on` before they are guarded: no such action has one.
         """
+        if "BINDINGS" not in vars(cls):
+            cls.BINDINGS = [*bindings(Owner(cls.__name__))]
         super().__init_subclass__(**options)
         for action in ACTIONS:
             name = f"action_{action.name}"

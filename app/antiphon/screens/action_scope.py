@@ -51,14 +51,17 @@ class ConversationHost(Screen[None], ReportsFailedTasks):
     def update(self) -> None:
         """Show what can be done now."""
 
+    def people_changed(self) -> None:
+        """Show who is here, what they do, and what can be done now."""
+
     def suggest(self) -> None:
         """Show what could be tried next."""
 
     def call_action(self, name: str) -> None:
-        """Do an action of the list in any mode."""
+        """Do an action of the list, on the widget that has it, in any mode."""
 
     def follow(self, principal: str) -> None:
-        """Follow somebody on the screen that is shown then."""
+        """Keep the view at what somebody sees or writes, until the first key."""
 
 
 class ActionScope(KernelCalls):

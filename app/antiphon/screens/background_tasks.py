@@ -21,7 +21,6 @@ class ReportsFailedTasks(DOMNode):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.log.error(event.worker.error)
             self.post_message(ReportsFailedTasks.TaskFailed(event.worker.error))
 
     def run_in_background(self, work: WorkType[Any]) -> None:

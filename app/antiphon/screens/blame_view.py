@@ -13,7 +13,6 @@ from antiphon.screens.modals import NO_CELL
 from antiphon.widgets.block_list import AuthorRange, CellChange, author_labels
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.text.transform import shift_offset
-from antiphon_kernel.types.signal import Signal
 
 REFRESH_SECONDS: Final = 0.3
 """How long a change of the text, or of the view, may go unasked."""
@@ -31,7 +30,6 @@ class BlameView(Controller):
         self._labels: dict[str, str] = {}
         self._stale: set[str] = set()
         self.shown = False
-        self.changed = Signal[()]()
         scope.source.changed.listen(self._cells_changed)
 
     def legend(self) -> str:
@@ -55,9 +53,9 @@ class BlameView(Controller):
                 self.shown = False
                 self._cells.set_author_ranges({})
                 break
-            self.changed.notify()
+            self._scope.host.suggest()
             await asyncio.sleep(REFRESH_SECONDS)
-        self.changed.notify()
+        self._scope.host.suggest()
 
     def _cells_changed(self, change: CellChange) -> None:
         """Until the kernel is asked again, tints stay with their text."""

@@ -14,7 +14,6 @@ from antiphon.screens.cell_list import EARLIER_CELLS, results_of
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.signal import Signal
 
 IT_STAYS = "It stays where it is."
 
@@ -64,8 +63,6 @@ class CellArranger(Controller):
         self._working = asyncio.Lock()
         """Held while cells are changed: u, pressed before the kernel answers, waits."""
         self.state = ArrangerState()
-        self.changed = Signal[()]()
-        """Another place is looked for, for a cell, or no more."""
 
     def resume(self, state: ArrangerState) -> None:
         """Go on with the changes, and the move, of the screen before this one."""
@@ -239,7 +236,7 @@ class CellArranger(Controller):
             return
         self.state.moving = block
         self.show_move()
-        self.changed.notify()
+        self._scope.host.update()
 
     def show_move(self) -> None:
         """Say where the cell would be put that is moved, if there is one."""
@@ -261,7 +258,7 @@ class CellArranger(Controller):
         """Put the cell that is moved beside the one that has the focus."""
         block, self.state.moving = self.state.moving, None
         target = self._cells.focused_cell
-        self.changed.notify()
+        self._scope.host.update()
         blocks = () if block is None else (block, *results_of(self._source, block))
         if block is None or target is None or target in blocks:
             self._hint(IT_STAYS)
@@ -292,7 +289,7 @@ class CellArranger(Controller):
         block, self.state.moving = self.state.moving, None
         if block is not None and self._cells.has_cell(block):
             self._cells.focus_cell(block)
-        self.changed.notify()
+        self._scope.host.update()
         self._hint(IT_STAYS)
 
     # Splitting

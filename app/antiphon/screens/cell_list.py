@@ -8,10 +8,10 @@ from time import monotonic
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
-from textual.worker import WorkType
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
+from antiphon.screens.background_tasks import ReportsFailedTasks
 from antiphon.screens.modals import NO_CELL, PAGE_END, PAGE_START
 from antiphon.widgets.block_list import Anchor, BlockList, CellModel, LineMark
 from antiphon_kernel.client.local_replica import ReplicaState
@@ -40,7 +40,7 @@ def moving(move: Callable[[CellList], object], at_the_end: str) -> Callable[[Cel
     return lambda cells: cells.move(partial(move, cells), at_the_end)
 
 
-class CellList(BlockList):
+class CellList(BlockList, ReportsFailedTasks):
     """Moves in the page, and says why if nothing has moved."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.CELLS)]
@@ -50,9 +50,6 @@ class CellList(BlockList):
 
     replica: Replica
     """Asked for earlier cells, which another screen then shows."""
-
-    run_one_of: Callable[[str, WorkType[None]], None]
-    """Does some work in the background, unless one of its group is being done."""
 
     def __init__(self, source: CellModel) -> None:
         super().__init__(source)

@@ -41,9 +41,6 @@ from antiphon_kernel.types.block_metadata import open_question
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import join_names
 
-CONTEXTS_LOOK_SECONDS: Final = 5.0
-"""How long the list of contexts at the side may show what is no longer so."""
-
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
 called: that is no part of the document that is followed."""
@@ -88,7 +85,7 @@ class ConversationControllers:
         self.references = FileReferences(scope)
         self.language = LanguageView(scope)
         self.contexts = KnownContexts(scope, context)
-        cells.replica, cells.run_one_of = session.replica, host.run_one_of
+        cells.replica = session.replica
         self.find = FindView(scope)
         self.versions = CellVersions(scope)
         self.view = ViewRestorer(scope, self.find, self.contexts, self.versions)
@@ -178,25 +175,20 @@ class ConversationControllers:
         session, source, drawn = self._session, self.source, self.cells.drawn
         source.changed.listen(self._cells_changed)
         self.turns.running.changed.listen(self._host.update)
-        for part in (self.following, self.find, self.arranger, self.live):
-            part.changed.listen(self._host.update)
+        self.live.changed.listen(self._host.update)
         self._stops = (
             self.frame.set_interval(LOOK_SECONDS, self._look).stop,
-            self.frame.set_interval(CONTEXTS_LOOK_SECONDS, self.sidebar.look_at_contexts).stop,
             *self.live.start(),
             *self.outline.start(),
             drawn.listen(self.following.publish),
             drawn.listen(self.cells.read_ahead),
             drawn.listen(self.questions.note_seen),
             source.changed.listen(self.following.text_changed),
-            self.questions.changed.listen(self._people_changed),
-            self.blame.changed.listen(self._host.suggest),
-            self.models.changed.listen(self._people_changed),
+            self.models.changed.listen(self._host.people_changed),
             self.contexts.changed.listen(self.sidebar.show_contexts),
-            self.contexts.changed.listen(self._people_changed),
+            self.contexts.changed.listen(self._host.people_changed),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
-            session.previewed.listen(self.view.show_preview),
         )
         if (player := session.player) is not None:
             source.in_replay = True
@@ -204,7 +196,6 @@ class ConversationControllers:
             player.stepped.listen(source.presence_changed)
             player.moved.listen(source.fade)
             player.moved.listen(self._presence_changed)
-        self.file.changed.listen(self._people_changed)
         self.file.start()
         self.references.start()
         self.people.show()
@@ -231,10 +222,6 @@ class ConversationControllers:
         self.turns.running.close()
         self.source.close()
 
-    def _people_changed(self) -> None:
-        self.people.show()
-        self._host.update()
-
     # Changes of the session
 
     def _status_changed(self) -> None:
@@ -246,6 +233,8 @@ class ConversationControllers:
             self._compare_status(status, before)
         if status.is_rejected:
             self.view.hide_preview()
+        else:
+            self.view.show_preview()
 
     def _compare_status(self, status: SessionStatus, before: SessionStatus) -> None:
         """Tell of what has changed of the connection."""
@@ -336,8 +325,7 @@ class ConversationControllers:
             self._fetch_models()
             self._host.tell(f"{join_names(sorted(ended))} ended")
         self.following.presence_changed()
-        self.people.show()
-        self._host.update()
+        self._host.people_changed()
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:

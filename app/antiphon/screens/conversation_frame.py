@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 from textual import on, work
-from textual.binding import BindingType
 
-from antiphon.actions import Owner
-from antiphon.keymap import KeyMap, bindings
+from antiphon.keymap import KeyMap
 from antiphon.locations import config_folder, under_home
 from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.document_page import DocumentPage
@@ -21,9 +18,7 @@ from antiphon.session import Session
 from antiphon.settings import SETTINGS_FILE, Settings
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import DraftSync
-from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.outline import Outline
-from antiphon.widgets.sidebar import Sidebar
 from antiphon.widgets.status import DraftPreview, HintBar, HintLog, LiveStrip
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
@@ -31,8 +26,6 @@ from antiphon_kernel.types.errors import AntiphonError
 
 class ConversationFrame(DocumentLayout, ActionOwner):
     """Layout that opens pages over the document, and moves and finds in it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.FRAME)]
 
     area: DocumentPage
     composer: MessageComposer
@@ -81,14 +74,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         else:
             editor.unfold_at_cursor()
 
-    @on(CellEditor.UndoRequested)
-    def _undo_requested(self) -> None:
-        self.parts.scope.host.call_action("undo_edit")
-
-    @on(CellEditor.RedoRequested)
-    def _redo_requested(self) -> None:
-        self.parts.scope.host.call_action("redo")
-
     # Moving
 
     def action_page_down(self) -> None:
@@ -122,20 +107,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
         if reason is not None:
             self.hint(reason)
 
-    # Sidebar and outline
-
-    @on(Sidebar.ContextChosen)
-    def _context_chosen(self, message: Sidebar.ContextChosen) -> None:
-        self.parts.sidebar.open_context(message.context)
-
-    @on(Sidebar.FolderChosen)
-    def _folder_chosen(self, message: Sidebar.FolderChosen) -> None:
-        self.parts.sidebar.fold(message.folder, opens=message.opens)
-
-    @on(Sidebar.PersonClicked)
-    def _person_clicked(self, message: Sidebar.PersonClicked) -> None:
-        self.parts.sidebar.leave()
-        self.parts.following.follow(message.principal)
+    # Outline
 
     def action_outline(self) -> None:
         self.wants_outline = not self.wants_outline

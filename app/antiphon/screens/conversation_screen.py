@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,51 +16,23 @@ from antiphon.actions import ActionContext, Mode, shown_key
 from antiphon.keymap import ACTION_NAMED, KeyMap
 from antiphon.local_user import LocalUser
 from antiphon.screens.action_scope import ConversationHost
-from antiphon.screens.cell_arranger import ArrangerState
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import BESIDE_FROM
-from antiphon.screens.submitter import PendingMessage
 from antiphon.screens.visitors import WATCHES
 from antiphon.textual_patches.screens import is_bound
-from antiphon.widgets.block_list import CellModel, DocumentView, HitPlace
+from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.first_page import FirstPageContent
-from antiphon.widgets.sidebar import ContextName, Sidebar
+from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.quoting import join_names
 
 FIRST_PAGE_CONTEXTS: Final = 3
 """Other contexts that the page of an empty one names."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenState:
-    """The place of the person, and what they have begun, for the screen after this one."""
-
-    mode: Mode
-    block: str | None
-    cursor: int | None
-    """Code points into the block's `text`, while it is edited."""
-    text: str = ""
-    folds: Mapping[str, bool] = field(default_factory=dict)
-    """Cells that the person has folded (True) and opened."""
-    arranger: ArrangerState = field(default_factory=ArrangerState)
-    message_cursor: int = 0
-    """Code points into the message."""
-    query: str | None = None
-    """The text that is looked for, while a search is open; its mode is FIND while it is typed."""
-    hit: HitPlace | None = None
-    finds_from_message: bool = False
-    """The message had the focus before the search."""
-    goes_first: bool = False
-    """The person has asked for the first cell, which was not here."""
-    followed: str | None = None
-    """Principal id of who is followed."""
-    pending: PendingMessage | None = None
 
 
 class ConversationScreen(ConversationHost):
@@ -126,62 +98,55 @@ class ConversationScreen(ConversationHost):
 
     # One screen after the other
 
-    def state(self) -> ScreenState:
-        mode, editor, find = self.mode, self.area.editor, self.controllers.find
+    def leave_place(self) -> Callable[[ConversationScreen], None]:
+        """Return what brings another screen of the context to where the person is on this one."""
+        parts, mode, editor = self.controllers, self.mode, self.area.editor
+        find, message = parts.find, self.composer.editor
         block, cursor, text = None, None, ""
         if mode is not Mode.WRITE:
-            block = self.controllers.scope.block
+            block = parts.scope.block
         if mode is Mode.EDIT and editor is not None:
             cursor, text = editor.cursor_offset, editor.text
-        return ScreenState(
-            mode,
-            block,
-            cursor,
-            text,
-            dict(self.source.folds),
-            replace(self.controllers.arranger.state),
-            message_cursor=self.composer.editor.cursor_offset,
-            query=self.frame.find.input.value if find.is_open and not editor else None,
-            hit=find.place,
-            finds_from_message=find.focused_before is self.composer.editor,
-            goes_first=self.cells.goes_first and self.cells.order.is_first(block),
-            followed=self.following.followed,
-            pending=self.controllers.submitter.hand_over(),
-        )
+        folds, arranger = dict(self.source.folds), replace(parts.arranger.state)
+        query = self.frame.find.input.value if find.is_open and not editor else None
+        hit, finds_from_message = find.place, find.focused_before is message
+        message_cursor, followed = message.cursor_offset, self.following.followed
+        goes_first = self.cells.goes_first and self.cells.order.is_first(block)
+        pending = parts.submitter.hand_over()
 
-    def resume(self, state: ScreenState) -> None:
-        """Go to where the person was on the screen before this one."""
-        self.source.take_folds(state.folds)
-        self.view.restore()
-        cursor = min(state.message_cursor, len(self.composer.editor.text))
-        self.composer.editor.select(cursor, cursor)
-        if state.query is not None:
-            before = self.composer.editor if state.finds_from_message else self.cells
-            self.controllers.find.focused_before = before
-            self.controllers.find.go_on(state.query, state.hit)
-        if state.block is not None and state.block in self._session.document:
-            self.cells.focus_cell(state.block, reveal=False)
-            if state.mode is Mode.EDIT:
-                place = state.cursor
-                if place is not None:
-                    changes = plan_difference(state.text, self._session.document.text(state.block))
-                    place = shift_through(place, changes, stick="left")
-                self.area.edit(state.block, place, to_read=True)
-            elif state.mode is Mode.NAVIGATE:
-                self.cells.focus()
-                if state.goes_first:
-                    self.cells.first_cell()
-        elif state.mode is Mode.WRITE:
-            self.composer.editor.focus()
-        self.controllers.arranger.resume(state.arranger)
-        if state.followed is not None:
-            self.following.follow(state.followed)
-        self.following.presence_changed()
-        if state.pending is not None:
-            self.controllers.submitter.pending = state.pending
-            self.controllers.submit_pending()
-        if state.arranger.brings_back:
-            self.call_action("bring_back")
+        def resume(there: ConversationScreen) -> None:
+            parts, message, cells = there.controllers, there.composer.editor, there.cells
+            there.source.take_folds(folds)
+            there.view.restore()
+            at = min(message_cursor, len(message.text))
+            message.select(at, at)
+            if query is not None:
+                parts.find.focused_before = message if finds_from_message else cells
+                parts.find.go_on(query, hit)
+            if block is not None and block in there.source.document:
+                cells.focus_cell(block, reveal=False)
+                if mode is Mode.EDIT:
+                    place = cursor
+                    if place is not None:
+                        changes = plan_difference(text, there.source.document.text(block))
+                        place = shift_through(place, changes, stick="left")
+                    there.area.edit(block, place, to_read=True)
+                elif mode is Mode.NAVIGATE:
+                    cells.focus()
+                    if goes_first:
+                        cells.first_cell()
+            elif mode is Mode.WRITE:
+                message.focus()
+            parts.arranger.resume(arranger)
+            if followed is not None:
+                there.following.follow(followed)
+            there.following.presence_changed()
+            parts.submitter.pending = pending
+            parts.submit_pending()
+            if arranger.brings_back:
+                there.call_action("bring_back")
+
+        return resume
 
     @property
     def shown_now(self) -> ConversationScreen:
@@ -209,12 +174,7 @@ class ConversationScreen(ConversationHost):
         else:
             self.frame.notice.show_hint(self.keymap.name_keys(text), weighty=weighty)
 
-    @property
-    def hint_shown(self) -> str | None:
-        return self.frame.notice.hint
-
     def tell(self, text: str) -> None:
-        """Tell a person who looks elsewhere."""
         self.post_message(self.Happened(f"{text} · {self.contexts.label}"))
 
     @on(events.TextSelected)
@@ -240,6 +200,10 @@ class ConversationScreen(ConversationHost):
             else None
         )
 
+    def people_changed(self) -> None:
+        self.people.show()
+        self.update()
+
     def suggest(self) -> None:
         notice, name, tour = self.frame.notice, self.following.name, self.controllers.tour
         if name is not None:
@@ -253,7 +217,6 @@ class ConversationScreen(ConversationHost):
     # Focus and keys
 
     def call_action(self, name: str) -> None:
-        """Do an action of the list, on the widget that has it, in any mode."""
         owner = self.query_one(ACTION_NAMED[name].owner)
         getattr(owner, f"action_{name}")()
 
@@ -289,8 +252,7 @@ class ConversationScreen(ConversationHost):
             self.controllers.arranger.state.moving = None
         self.following.publish()
         self.controllers.questions.show_keys()
-        self.people.show()
-        self.update()
+        self.people_changed()
 
     @on(events.Paste)
     @on(events.Key)
@@ -312,10 +274,7 @@ class ConversationScreen(ConversationHost):
 
     @on(DocumentView.EditRefused)
     @on(CellEditor.WriteRefused)
-    @on(Sidebar.EndReached)
-    def _refused(
-        self, message: DocumentView.EditRefused | CellEditor.WriteRefused | Sidebar.EndReached
-    ) -> None:
+    def _refused(self, message: DocumentView.EditRefused | CellEditor.WriteRefused) -> None:
         self.hint(message.reason)
 
     @on(Composer.Changed)
@@ -340,8 +299,7 @@ class ConversationScreen(ConversationHost):
         if self.frame.fit(self.app.size):
             self.controllers.sidebar.update()
         self.people.is_retired = is_behind
-        self.people.show()
-        self.update()
+        self.people_changed()
 
     @on(CellEditor.CursorMoved)
     @on(CellEditor.Refolded)
@@ -363,11 +321,9 @@ class ConversationScreen(ConversationHost):
         self.controllers.questions.show_keys()
         if self.mode is Mode.NAVIGATE:
             self.following.publish()
-        self.people.show()
-        self.update()
+        self.people_changed()
 
     def follow(self, principal: str) -> None:
-        """Keep the view at what somebody else sees or writes, until the first key."""
         self.shown_now.following.follow(principal)
 
     def open_context(self, context: str) -> None:
@@ -419,14 +375,10 @@ def first_page_content(
     keymap: KeyMap, models: KnownModels, user: LocalUser, contexts: Sequence[ContextName]
 ) -> FirstPageContent:
     """Return the keys, who answers, and the contexts that were written in last."""
-    keys = {action.name: action.keys for action in keymap.actions}
-    named = (("send", "sends what you write below"), ("palette", "everything, by name"))
-    may_write = user.refusal is None
-    shown = [
-        (shown_key(keys[name][0]), does)
-        for name, does in named
-        if keys[name] and (may_write or name != "send")
-    ]
+    named, may_write = {"palette": "everything, by name"}, user.refusal is None
+    if may_write:
+        named = {"send": "sends what you write below"} | named
+    shown = [(key, does) for name, does in named.items() if (key := keymap.shown_key(name))]
     if may_write:
         does = "runs a command, as in !ls; / lists commands"
         shown.append(("!", does) if user.works_on_host else ("/", "lists commands"))

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import ClassVar
 
 from textual import work
-from textual.binding import BindingType
 
-from antiphon.actions import Owner
-from antiphon.keymap import bindings
 from antiphon.render.cell_renderer import cell_markdown
 from antiphon.screens.action_owner import ActionOwner
 from antiphon.screens.cell_list import CellList
@@ -22,8 +18,6 @@ from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind
 
 class DocumentPage(DocumentView, ActionOwner):
     """Cells, and the editor of one, with the actions on a cell."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.PAGE)]
 
     cells: CellList
 
@@ -49,12 +43,10 @@ class DocumentPage(DocumentView, ActionOwner):
         self.leave()
 
     def action_edit_next(self) -> None:
-        if self.editor is not None:
-            self.editor.action_neighbour(1)
+        self.edit_neighbour(1)
 
     def action_edit_previous(self) -> None:
-        if self.editor is not None:
-            self.editor.action_neighbour(-1)
+        self.edit_neighbour(-1)
 
     def action_reading(self) -> None:
         block, model, session = self.cells.focused_cell, None, self.parts.scope.session

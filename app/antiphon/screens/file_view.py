@@ -22,11 +22,6 @@ from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import count_of, quote
-from antiphon_kernel.types.signal import Signal
-
-NO_FILE: Final = "What is written here is kept as you type: there is no file to save."
-
-NO_PATH: Final = "No file of the project is named here."
 
 LOOK_SECONDS: Final = 1.0
 """How often the kernel is asked how the file stands to the disk."""
@@ -57,8 +52,6 @@ class FileView(Controller):
     def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
         self.files = scope.files
-        self.changed = Signal[()]()
-        """The state of the file may be another one."""
         self._seen = self._compared = -1
         """The version of the text at the last look, and when it was compared with git."""
         self._looks = 0
@@ -92,7 +85,7 @@ class FileView(Controller):
         before, self._scope.file = self._scope.file, file
         if before is None or file == before:
             return
-        self.changed.notify()
+        self._scope.host.people_changed()
         if file.path != before.path:
             self._hint(f"Its name is {displayable_in_a_row(file.path)} now.")
         elif file.state != before.state and file.state in _STATES:
@@ -171,7 +164,7 @@ class FileView(Controller):
         await self.refresh()
         file = self._scope.file
         if file is None:
-            self._hint(NO_FILE)
+            self._hint("What is written here is kept as you type: there is no file to save.")
             return
         if file.state == CONFLICT:
             await self._decide(file)
@@ -285,7 +278,7 @@ class FileView(Controller):
             words = unknown and f"There is no file {quote(unknown.path)} in the project."
             if not self._session.user.works_on_host:
                 words = f"No open file is named here: {ONLY_OPEN}"
-            self._hint(words or NO_PATH)
+            self._hint(words or "No file of the project is named here.")
             return
         if len(named) > 1:
             entries = [

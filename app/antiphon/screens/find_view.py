@@ -19,7 +19,6 @@ from antiphon.widgets.block_list import Anchor, CellChange, HitPlace, TextFinder
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.signal import Signal
 
 PAUSE_SECONDS: Final = 0.001
 """Between two slices of a search, for keys and frames."""
@@ -64,8 +63,6 @@ class FindView(Controller):
         self._bar.search = self
         self.focused_before: Widget | None = None
         """Widget that had the focus before the search."""
-        self.changed = Signal[()]()
-        """The search has ended."""
         self.finder = TextFinder(self._source)
         self.is_open = False
         self._origin: _BeforeFind | None = None
@@ -171,7 +168,7 @@ class FindView(Controller):
         self._bar.hide()
         self._cells.show_hits(None)
         self._wake.set()
-        self.changed.notify()
+        self._scope.host.update()
 
     action_end_find = end
 

@@ -16,7 +16,6 @@ from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState, TextPlace
 from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.signal import Signal
 
 TYPING_SECONDS: Final = 3.0
 """How long after the last key somebody still counts as typing."""
@@ -48,8 +47,6 @@ class Following(Controller):
         """The place in a file to which who is followed went last."""
         self._has_just_stopped = False
         """The last key has ended it."""
-        self.changed = Signal[()]()
-        """Somebody else is followed, or nobody."""
         self._timer: Timer | None = None
         self._called: dict[str, float] = {}
         """Times at which people have asked to come, by principal id."""
@@ -128,7 +125,7 @@ class Following(Controller):
         self._scope.area.leave()
         self.followed, self._been = principal, None
         self.update()
-        self.changed.notify()
+        self._scope.host.update()
 
     def action_follow(self) -> None:
         """Follow who is in the focused cell; say who could be followed if it is nobody."""
@@ -150,7 +147,7 @@ class Following(Controller):
             return False
         name, self.followed = self.name, None
         self._hint(f"You are on your own again{f', not with {name}' if name else ''}.")
-        self.changed.notify()
+        self._scope.host.update()
         return True
 
     def text_changed(self, change: CellChange) -> None:

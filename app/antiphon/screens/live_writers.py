@@ -60,14 +60,11 @@ class LiveWriters:
         shown = self.shown
         return None if shown is None else shown.cursor.username
 
-    def go(self) -> bool:
-        """Show the place where the writer of the strip is; False if there is no strip."""
-        writer = self.shown
-        if writer is None:
-            return False
-        offset = writer.cursor.offset
-        self._cells.go_to(TextPlace(writer.block, offset, offset))
-        return True
+    def go(self) -> None:
+        """Show the place where the writer of the strip is, if there is a strip."""
+        if (writer := self.shown) is not None:
+            offset = writer.cursor.offset
+            self._cells.go_to(TextPlace(writer.block, offset, offset))
 
     def _changed(self, change: CellChange) -> None:
         if self._strip.live is not None or any(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual import on
-from textual.binding import BindingType
 
-from antiphon.actions import Owner
-from antiphon.keymap import bindings
 from antiphon.screens.action_owner import ActionOwner
 from antiphon.widgets.composer import Composer, ComposerEditor
 from antiphon.widgets.editor import CellEditor
@@ -16,8 +11,6 @@ from antiphon.widgets.editor import CellEditor
 
 class MessageComposer(Composer, ActionOwner):
     """The message that is written here, with the actions on it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Owner.COMPOSER)]
 
     @on(ComposerEditor.SendRequested)
     def _send_requested(self) -> None:

@@ -34,17 +34,12 @@ from antiphon_kernel.client.rejected_edits import Rejection
 
 COMMAND_TITLE: Final = "Run this command?"
 
-CLOSING: Final = "Esc closes this page."
-
 KEY_COLUMNS: Final = 22
 
 REASON_ASKED: Final = "Why not? The model reads it."
 
 LONGEST_REASON: Final = 2_000
 """Characters of a reason, as the kernel takes it."""
-
-IN_PALETTE: Final = "in the palette"
-"""In the place of the keys of what has none."""
 
 LONGEST: Final = 100_000
 """Characters of a report that are shown; the file has all of it."""
@@ -371,7 +366,7 @@ def help_rows(keymap: KeyMap, width: int, theme: CellTheme) -> list[list[StatusS
             if not keys and action.title:
                 does = f"{action.title}: {does}"
             lines = wrapped(does, width - column - 4)
-            row = [StatusSpan("  " + (keys or IN_PALETTE).ljust(column), theme.focus)]
+            row = [StatusSpan("  " + (keys or "in the palette").ljust(column), theme.focus)]
             if column == KEY_COLUMNS:
                 row.append(StatusSpan(lines.pop(0), theme.text))
             rows.append(row)
@@ -440,7 +435,8 @@ def _labelled(
 
 
 def _titled(title: str, theme: CellTheme) -> list[list[StatusSpan]]:
-    return [[StatusSpan(title, theme.heading_2), StatusSpan("   " + CLOSING, theme.dim)], []]
+    closing = StatusSpan("   Esc closes this page.", theme.dim)
+    return [[StatusSpan(title, theme.heading_2), closing], []]
 
 
 def wrapped(text: str, width: int) -> list[str]:

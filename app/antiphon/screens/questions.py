@@ -15,7 +15,6 @@ from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.block_metadata import CHOICES, open_question
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.signal import Signal
 
 READ_SECONDS: Final = 0.5
 """How long a question has been on the screen at least when a key answers it."""
@@ -77,8 +76,6 @@ class Questions(Controller):
         """The call about which the person has decided last."""
         self._answered_at: tuple[Mode, str | None, str | None] | None = None
         """The place of the person on which the keys depend that decide about calls."""
-        self.changed = Signal[()]()
-        """Calls have begun to wait, or wait no more."""
 
     @property
     def first(self) -> str | None:
@@ -134,7 +131,7 @@ class Questions(Controller):
         if not change.changed.isdisjoint(self._asked):
             self._choose_next()
             self.show_keys()
-            self.changed.notify()
+            self._scope.host.people_changed()
 
     # Deciding
 

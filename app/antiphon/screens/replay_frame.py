@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, ClassVar, Final
 
-from textual import events
+from textual import events, work
 from textual.binding import BindingType
 from textual.geometry import Size
 
@@ -135,10 +135,8 @@ class ReplayFrame(ConversationFrame):
     def action_slower(self) -> None:
         self._player.set_speed(self._player.speed / 2)
 
-    def action_fork_replay(self) -> None:
-        self.run_in_background(self._fork)
-
-    async def _fork(self) -> None:
+    @work(exit_on_error=False)
+    async def action_fork_replay(self) -> None:
         options, version = self._session.options, self._player.version
         if options.context is None:
             self.hint("This replay is of a file: `antiphon replay CONTEXT` can be forked.")

@@ -94,6 +94,7 @@ class SidebarView(Controller):
         self._frame = scope.frame
         self._contexts = contexts
         self._people = people
+        scope.frame.sidebar.host = self
         self.focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
 
@@ -138,10 +139,6 @@ class SidebarView(Controller):
 
     action_leave_contexts = leave
 
-    def look_at_contexts(self) -> None:
-        if self._frame.has_sidebar:
-            self._scope.host.run_one_of("contexts", self._contexts.fetch)
-
     def list_contexts(self) -> None:
         if self._session.is_live:
             self._scope.host.run_one_of("contexts", self._contexts.fetch_branches)
@@ -169,6 +166,14 @@ class SidebarView(Controller):
     async def _fetch_tree(self) -> None:
         await self._scope.files.tree.fetch_marks(self._scope)
         self.show_contexts()
+
+    def follow(self, principal: str) -> None:
+        """Leave the sidebar for where somebody is, and stay with them."""
+        self.leave()
+        self._scope.host.follow(principal)
+
+    def hint(self, text: str) -> None:
+        self._hint(text)
 
     def open_context(self, context: str) -> None:
         """Show a context or a file, which needs the kernel; what is shown is gone back to.

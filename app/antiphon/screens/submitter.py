@@ -34,10 +34,6 @@ SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 CHECKED_CHARACTERS: Final = 5_000
 """The part of a message whose names are checked while it is written."""
 
-NOT_TYPED_HERE = "Not all of it was typed in this window."
-
-NOT_SHOWN = "It is longer than the composer shows."
-
 
 @dataclass(slots=True)
 class PendingMessage:
@@ -130,9 +126,9 @@ class MessageSubmitter(Controller):
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
             if not self._draft.is_typed_here:
-                return partial(self._ask_and_run, text, NOT_TYPED_HERE)
+                return partial(self._ask_and_run, text, "Not all of it was typed in this window.")
             if not self._scope.composer.shows_all or self._scope.frame.is_covered:
-                return partial(self._ask_and_run, text, NOT_SHOWN)
+                return partial(self._ask_and_run, text, "It is longer than the composer shows.")
             self._draft.clear()
             return partial(self._run, text, typed_here=True)
         elif self.pending.revised is not None:

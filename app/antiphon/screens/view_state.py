@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -132,11 +133,9 @@ class ViewStateStore:
 
     def keep(self, context: str, label: str, cells: BlockList, *, is_left: bool) -> None:
         version = self.seen().get(context, 0)
-        place = ViewState(focused=cells.focused_cell, version=version, label=label)
-        anchor = cells.view_state()
-        if anchor is not None:
-            place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
-            place.offset = anchor.offset
+        anchor, known = cells.view_state(), {"version": version, "label": label}
+        view = {} if anchor is None else asdict(anchor)
+        place = ViewState(focused=cells.focused_cell, **known, **view)
         self.write(context, place, is_left=is_left, is_file=cells.source.is_file)
 
     def _fail(self, error: object) -> None:

@@ -8,6 +8,7 @@ import selectors
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
@@ -260,17 +261,15 @@ class TerminalDriver(LinuxDriver):
 
     def _read(self) -> bytes:
         """Return what was typed; nothing if the terminal is gone."""
-        try:
+        with suppress(OSError):
             return os.read(self.fileno, READ_BYTES)
-        except OSError:
-            return b""
+        return b""
 
     def _is_in_background(self) -> bool:
         """Return whether the terminal is another's: a shell takes it back when its child dies."""
-        try:
+        with suppress(OSError):
             return os.tcgetpgrp(self.fileno) != os.getpgrp()
-        except OSError:
-            return True
+        return True
 
     def _process(self, messages: Iterable[Message]) -> int:
         """Give messages to the app; return how many there were."""

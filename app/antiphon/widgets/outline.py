@@ -71,9 +71,7 @@ class Outline(StatusRows):
 
         entry: OutlineEntry
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._state = OutlineState()
+    _state = OutlineState()
 
     @property
     def room(self) -> int:

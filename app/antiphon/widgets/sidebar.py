@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from rich.style import Style
 from textual import events
 from textual.binding import BindingType
-from textual.message import Message
 
 from antiphon.actions import Owner
 from antiphon.keymap import bindings
@@ -119,6 +117,18 @@ _MARKS: Final[Mapping[str, str]] = {"A": "status_done", "?": "dim", "•": "dim"
 """Styles of marks of the tree, by what git says."""
 
 
+class SidebarHost(Protocol):
+    """Does what the sidebar's keys and clicks ask for, by ids of its entries."""
+
+    def open_context(self, context: str) -> None: ...
+
+    def fold(self, folder: str, *, opens: bool | None = None) -> None: ...
+
+    def follow(self, principal: str) -> None: ...
+
+    def hint(self, text: str) -> None: ...
+
+
 class Sidebar(StatusRows, can_focus=True):
     """The contexts, and below them the files that are open, the project and the people.
 
@@ -135,30 +145,7 @@ class Sidebar(StatusRows, can_focus=True):
 
     blank_columns = 1
 
-    @dataclass
-    class ContextChosen(Message):
-        """A context of the list is to be opened; `context` is its id."""
-
-        context: str
-
-    @dataclass
-    class FolderChosen(Message):
-        """A folder of the project, by its id, is to be opened or closed."""
-
-        folder: str
-        opens: bool
-
-    @dataclass
-    class EndReached(Message):
-        """There is no context in the direction of a step; `reason` is a sentence."""
-
-        reason: str
-
-    @dataclass
-    class PersonClicked(Message):
-        """Somebody else of the list was clicked; `principal` is their id."""
-
-        principal: str
+    host: SidebarHost
 
     def __init__(self) -> None:
         super().__init__()
@@ -209,24 +196,24 @@ class Sidebar(StatusRows, can_focus=True):
         self._layout_rows()
         if self.chosen == before and abs(step) == 1:
             end = "last" if step > 0 else "first"
-            self.post_message(self.EndReached(f"This is the {end} of the list."))
+            self.host.hint(f"This is the {end} of the list.")
 
     def action_open_context(self) -> None:
-        self.post_message(self.ContextChosen(self.chosen))
+        self.host.open_context(self.chosen)
 
     def action_open_folder(self) -> None:
         self.chosen = self.chosen if self.chosen[-1:] == "/" else ROOT
         if any(one.is_open for one in self._tree if one.id == self.chosen):
             self._step(1)
         else:
-            self.post_message(self.FolderChosen(self.chosen, opens=True))
+            self.host.fold(self.chosen, opens=True)
 
     def action_close_folder(self) -> None:
         row = next((one for one in self._tree if one.id == self.chosen), None)
         if row is None:
-            self.post_message(self.EndReached("Only the project and its folders close."))
+            self.host.hint("Only the project and its folders close.")
         elif row.is_open:
-            self.post_message(self.FolderChosen(row.id, opens=False))
+            self.host.fold(row.id, opens=False)
         else:
             self.chosen = folder_of(row.id)
             self._layout_rows()
@@ -247,12 +234,12 @@ class Sidebar(StatusRows, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         if clicked := "".join(self._row_ids[event.y : event.y + 1]):
             self.chosen = clicked
-            self.post_message(self.ContextChosen(clicked))
+            self.host.open_context(clicked)
         first = len(self._rows) - len(self._people)
         if first <= event.y < len(self._rows):
             person, _ = self._people[event.y - first]
             if not person.is_me:
-                self.post_message(self.PersonClicked(person.principal))
+                self.host.follow(person.principal)
 
     def show_people(self, people: Sequence[tuple[Participant, str]]) -> None:
         """Show people, each with their place."""

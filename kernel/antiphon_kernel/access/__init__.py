@@ -31,13 +31,11 @@ from antiphon_kernel.access.sessions import (
     VIA_SSH,
     VIA_TURN,
     VIA_WEB,
-    Dismissal,
     EndedSession,
     Sessions,
     SshSessions,
 )
 from antiphon_kernel.access.waiting_decisions import (
-    KeyRequest,
     KeyRequests,
     ToolPermissions,
     canonical_arguments,

@@ -16,8 +16,8 @@ from antiphon_kernel.access.invitations import (
     expired,
 )
 from antiphon_kernel.access.permissions import check_update
-from antiphon_kernel.access.sessions import HOSTED, Dismissal, Sessions
-from antiphon_kernel.storage import Ending, StoredAccess
+from antiphon_kernel.access.sessions import HOSTED, Sessions
+from antiphon_kernel.storage import Dismissal, StoredAccess
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import ANSWERING_KINDS, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, permission_denied
@@ -208,7 +208,7 @@ class AccessControl:
         """
         self._check_not_fixed(principal, "keeps the role owner")
         reason = f"{by.username} made you {role.described()}: connect again."
-        ending = Ending(CloseCode.ROLE_CHANGED, reason, principal.id, role=role)
+        ending = Dismissal(CloseCode.ROLE_CHANGED, reason, principal.id, role=role)
         is_new = role is not self._members.role_of(principal)
         ended = self._end(ending) if is_new else 0
         await self._members.give_role(principal, role, ending if is_new else None)
@@ -221,7 +221,7 @@ class AccessControl:
         why = f": {reason}" if reason else ""
         back = f" You may come back at {iso_time(until)}." if until is not None else ""
         reason = f"{by.username} kicked {principal.username}{why}.{back}"
-        ending = Ending(CloseCode.KICKED, reason, principal.id)
+        ending = Dismissal(CloseCode.KICKED, reason, principal.id)
         ended = self._end(ending)
         await self._members.ban(principal, until, ending)
         return ended
@@ -236,14 +236,13 @@ class AccessControl:
     ) -> tuple[list[int], int]:
         """Take invitations or keys back; which of them were good, and how many sessions end."""
         reason = f"{by.username} revoked the {what}."
-        endings = {one: Ending(CloseCode.REVOKED, reason, credential=one) for one in numbers}
+        endings = {one: Dismissal(CloseCode.REVOKED, reason, credential=one) for one in numbers}
         ended = sum(map(self._end, endings.values()))
         return await self._invitations.revoke(endings), ended
 
-    def _end(self, ending: Ending) -> int:
+    def _end(self, ending: Dismissal) -> int:
         """End the sessions that an ending is about; how many there were."""
-        dismissal = Dismissal(CloseCode(ending.code), ending.reason)
-        return self._sessions.dismiss(dismissal, partial(_is_ended, ending))
+        return self._sessions.dismiss(ending, partial(_is_ended, ending))
 
     def _take_over(self, stored: StoredAccess) -> None:
         """End here what has been ended at other kernels."""
@@ -263,7 +262,7 @@ class AccessControl:
                 continue
             if expires <= now:
                 reason = expired(credential)
-                self._end(Ending(CloseCode.UNAUTHORISED, reason, credential=number))
+                self._end(Dismissal(CloseCode.UNAUTHORISED, reason, credential=number))
             else:
                 due, watched = min(due, expires - now), True
         loop = asyncio.get_running_loop()
@@ -277,7 +276,7 @@ class AccessControl:
             )
 
 
-def _is_ended(ending: Ending, actor: Actor) -> bool:
+def _is_ended(ending: Dismissal, actor: Actor) -> bool:
     """Return whether a session is one of those that an ending is about."""
     return (
         ending.principal in (None, actor.principal.id)

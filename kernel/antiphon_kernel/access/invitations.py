@@ -13,19 +13,19 @@ import hashlib
 import hmac
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.storage import (
     AuthStore,
     Client,
     Credential,
     Decision,
-    Ending,
+    Dismissal,
     Journal,
     StoredAccess,
     User,
@@ -148,7 +148,7 @@ class Members:
         """
         found = self._principals.get(username)
         if found is None:
-            made = self._made(username, kind, role or AccessRole.of_kind(kind))
+            made = self._create(username, kind, role or AccessRole.of_kind(kind))
             found = await run_uninterrupted(made)
         if role is not AccessRole.AUTHOR and self.role_of(found) is AccessRole.AUTHOR:
             await self.give_role(found, role or AccessRole.of_kind(found.kind))
@@ -162,7 +162,13 @@ class Members:
             principal = await self.principal(f"{name}-{next(numbers)}", kind)
         return principal
 
-    async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
+    async def create_guest(self, name: str, role: AccessRole) -> Principal:
+        """A new person, called `name` or, where that is taken, `name2`, `name3`, ..."""
+        return await run_uninterrupted(self._create(name, PrincipalKind.HUMAN, role, is_guest=True))
+
+    async def _create(
+        self, username: str, kind: PrincipalKind, role: AccessRole, *, is_guest: bool = False
+    ) -> Principal:
         if not is_name(username):
             raise invalid_params(
                 f"{quote(username)} cannot be a username: use at most {NAME_LENGTH} of a-z, 0-9, _"
@@ -170,13 +176,16 @@ class Members:
                 found=truncate(username),
             )
         async with self.alone("principals"):
-            known = self._principals.get(username)
-            if known is not None:
+            users = {user.username: user for user in self._users.values()}
+            name, number = username, 1
+            while is_guest and (username in self._principals or username in users):
+                number += 1
+                username = f"{name[: NAME_LENGTH - len(str(number))]}{number}"
+            if (known := self._principals.get(username)) is not None:
                 return known
-            for user in self._users.values():
-                if user.username == username:
-                    return await self._add(_unwritten_principal(user), user.role)
-            return await self._add(self._new(username, kind), role)
+            if (user := users.get(username)) is not None:
+                return await self._add(_unwritten_principal(user), user.role)
+            return await self._add(Principal(PrincipalId(self._ids.uuid7()), username, kind), role)
 
     async def set_display_name(self, principal: Principal, name: str) -> Principal:
         """From now on the principal wants to be called so; stored when this returns."""
@@ -185,22 +194,6 @@ class Members:
         self._principals[renamed.username] = self._by_id[renamed.id] = renamed
         self.auth.changed.notify()
         return renamed
-
-    async def create_guest(self, name: str, role: AccessRole) -> Principal:
-        """A new person, called `name` or, where that is taken, `name2`, `name3`, ..."""
-        return await run_uninterrupted(self._create_guest(name, role))
-
-    async def _create_guest(self, name: str, role: AccessRole) -> Principal:
-        async with self.alone("principals"):
-            taken = {*self._principals, *(user.username for user in self._users.values())}
-            number, username = 1, name
-            while username in taken:
-                number += 1
-                username = f"{name[: NAME_LENGTH - len(str(number))]}{number}"
-            return await self._add(self._new(username, PrincipalKind.HUMAN), role)
-
-    def _new(self, username: str, kind: PrincipalKind) -> Principal:
-        return Principal(PrincipalId(self._ids.uuid7()), username, kind)
 
     async def _add(self, principal: Principal, role: AccessRole | None) -> Principal:
         # The role first: a crash in between must not leave a viewer with the rights of an editor.
@@ -218,21 +211,19 @@ class Members:
         return user.role if user is not None else AccessRole.of_kind(principal.kind)
 
     async def give_role(
-        self, principal: Principal, role: AccessRole, ending: Ending | None = None
+        self, principal: Principal, role: AccessRole, ending: Dismissal | None = None
     ) -> None:
         """From now on the principal has this role; stored when this returns, with what it ends."""
-        user = self._users.get(principal.id)
-        if user is None:
-            await self._store_role(principal, role)
+        if principal.id in self._users:
+            await self._change(self._users[principal.id], ending, role=role)
         else:
-            await self._change(user, lambda now: replace(now, role=role), ending)
+            await self._store_role(principal, role)
 
     async def ban(
-        self, principal: Principal, until: int | None, ending: Ending | None = None
+        self, principal: Principal, until: int | None, ending: Dismissal | None = None
     ) -> None:
         """Let the principal in no more before this time; None: again from now on."""
-        user = self.user(principal)
-        await self._change(user, lambda now: replace(now, barred_until=until), ending)
+        await self._change(self.user(principal), ending, barred_until=until)
 
     async def record(self, by: Principal, what: str) -> None:
         """Write down what an owner has decided, for `antiphon log`."""
@@ -265,11 +256,9 @@ class Members:
         user = self._users.get(principal)
         return user.epoch if user is not None else None
 
-    async def _change(
-        self, user: User, changed: Callable[[User], User], ending: Ending | None
-    ) -> None:
+    async def _change(self, user: User, ending: Dismissal | None, **fields: Any) -> None:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
-        now = self._users[user.principal] = changed(self._users[user.principal])
+        now = self._users[user.principal] = replace(user, **fields)
         # Whoever changes their own role loses the session that they do it through.
         change = self.auth.change(now, "role", "barred_until", users=[now.number], ending=ending)
         await self.save([now.principal], change)
@@ -491,7 +480,7 @@ class Invitations:
         credential = await self._add(Credential(0, *about, is_named, now, expires, None, uses))
         return Issued(token, credential, principal)
 
-    async def revoke(self, endings: Mapping[int, Ending]) -> list[int]:
+    async def revoke(self, endings: Mapping[int, Dismissal]) -> list[int]:
         """Nobody comes in with these numbers any more; which of them were good until now.
 
         `endings` says what ends with each, at other kernels too.

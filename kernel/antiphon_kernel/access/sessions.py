@@ -17,11 +17,11 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from antiphon_kernel.access.invitations import TOKEN_BYTES, fingerprint_of
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.signal import News
-from antiphon_kernel.yjs.close_codes import CloseCode
 
 VIA_SSH: Final = "ssh"
 VIA_WEB: Final = "web"
@@ -33,14 +33,6 @@ VIA_TURN: Final = "turn"
 """Within the kernel: of a model in its turn, and of whoever asked for it."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Dismissal:
-    """Why a session is ended, as its client is told."""
-
-    code: CloseCode
-    reason: str
 
 
 Listener = Callable[[Dismissal], None]
@@ -65,19 +57,15 @@ class Sessions:
 
     def of(self, principal: PrincipalId) -> list[Actor]:
         """Return the open sessions of one principal, oldest first; dismissed ones are none."""
-        return [
-            one
-            for one in self._open.values()
-            if one.principal.id == principal and one not in self._dismissed
-        ]
+        return [one for one in self._not_dismissed() if one.principal.id == principal]
 
     def credentials(self) -> set[int]:
         """Return the numbers of the credentials that let in the sessions that are open."""
-        return {
-            one.credential
-            for one in self._open.values()
-            if one.credential is not None and one not in self._dismissed
-        }
+        found = {one.credential for one in self._not_dismissed()}
+        return {one for one in found if one is not None}
+
+    def _not_dismissed(self) -> list[Actor]:
+        return [one for one in self._open.values() if one not in self._dismissed]
 
     def dismissal(self, actor: Actor) -> Dismissal | None:
         """Return why the session has been dismissed; None if it has not."""
@@ -92,12 +80,11 @@ class Sessions:
 
     def dismiss(self, dismissal: Dismissal, which: Callable[[Actor], bool]) -> int:
         """End every session for which `which` says so; how many there were."""
-        due = [one for one in self._open.values() if one not in self._dismissed and which(one)]
+        due = list(filter(which, self._not_dismissed()))
         for one in due:
             self._dismissed[one] = dismissal
             _log.info("session %s of %s: %s", one.session, one.principal.username, dismissal)
-            listener = self._listeners.get(one.session)
-            if listener is not None:
+            if (listener := self._listeners.get(one.session)) is not None:
                 listener(dismissal)
         return len(due)
 
@@ -123,28 +110,26 @@ class EndedSession:
 class _Host:
     """The sessions of one SSH host."""
 
-    open: dict[SessionId, Actor] = field(default_factory=dict)
+    open: dict[str, Actor] = field(default_factory=dict)
+    """By the fingerprint of the token."""
     ended: deque[EndedSession] = field(default_factory=deque)
     news: News = field(default_factory=News)
 
 
 class SshSessions:
-    """Every open session over SSH, by its token and by its host."""
+    """Every open session over SSH, by its host and its token."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._by_token: dict[str, Actor] = {}
         self._hosts: dict[SessionId, _Host] = {}
 
     def add(self, actor: Actor, host: Actor) -> str:
         """Keep a session that has begun; return the token by which its app comes in."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         known = self._hosts.setdefault(host.session, _Host())
-        known.open[actor.session] = actor
-        self._by_token[fingerprint_of(token)] = actor
+        known.open[fingerprint_of(token)] = actor
 
         def dismissed(dismissal: Dismissal) -> None:
-            self._forget(actor)
             known.ended.append(EndedSession(actor.session, dismissal.reason))
             known.news.announce()
 
@@ -152,16 +137,17 @@ class SshSessions:
         return token
 
     def find(self, token: str) -> Actor | None:
-        """Return the open session of a token."""
-        return self._by_token.get(fingerprint_of(token))
+        """Return the open session of a token; None also if it has been dismissed."""
+        fingerprint = fingerprint_of(token)
+        found = (known.open.get(fingerprint) for known in self._hosts.values())
+        actor = next((one for one in found if one is not None), None)
+        return actor if actor is None or self._sessions.dismissal(actor) is None else None
 
     def remove(self, host: SessionId, session: SessionId) -> Actor | None:
         """Take out a session that its host has ended; None if the host has no such one."""
-        known = self._hosts.get(host)
-        actor = known.open.pop(session, None) if known is not None else None
-        if actor is not None:
-            self._forget(actor)
-        return actor
+        known = self._hosts.get(host, _Host())
+        tokens = [token for token, actor in known.open.items() if actor.session == session]
+        return known.open.pop(tokens[0]) if tokens else None
 
     def is_host(self, session: SessionId) -> bool:
         """Return whether a session is that of an SSH host, which has asked for ended ones."""
@@ -169,11 +155,7 @@ class SshSessions:
 
     def remove_host(self, host: SessionId) -> list[Actor]:
         """Take out all sessions of a host that has gone."""
-        known = self._hosts.pop(host, None)
-        gone = list(known.open.values()) if known is not None else []
-        for actor in gone:
-            self._forget(actor)
-        return gone
+        return list(self._hosts.pop(host, _Host()).open.values())
 
     async def ended(self, host: SessionId, seconds: float) -> list[EndedSession]:
         """Return which sessions of a host were dismissed since this was asked; wait for one."""
@@ -188,7 +170,3 @@ class SshSessions:
         """Let nobody wait any longer: the kernel is closing."""
         for known in self._hosts.values():
             known.news.announce()
-
-    def _forget(self, actor: Actor) -> None:
-        for token in [key for key, one in self._by_token.items() if one is actor]:
-            del self._by_token[token]

@@ -132,14 +132,17 @@ def lock_holder(data: Path, name: str = LOCK_FILE) -> int | None:
         os.close(handle)
 
 
-def take_lock(path: Path) -> int | None:
+def take_lock(path: Path, seconds: float = LOCK_SECONDS) -> int | None:
     """Take the lock of a file, which then names this process, until the descriptor is closed.
+
+    Args:
+        seconds: to wait for it at most.
 
     Returns:
         the descriptor; None if another process has the lock.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + LOCK_SECONDS
+    deadline = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

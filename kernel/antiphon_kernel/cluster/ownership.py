@@ -13,6 +13,7 @@ from typing import Final
 
 from antiphon_kernel.cluster.routing import is_forwarding
 from antiphon_kernel.storage.stores import SqlDatabase
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError, NotOwnerError, storage_failed
 from antiphon_kernel.types.signal import Signal
 
@@ -102,7 +103,7 @@ class Ownership:
         self._ends = 0.0
         """When the lease ends, by the clock of the event loop."""
         self._epochs = dict[int, int]()
-        self._renewing: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks(_log)
         self._end_timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -110,14 +111,12 @@ class Ownership:
         """Begin a lease, and keep it up."""
         ownership = cls(database, lease_seconds)
         await ownership._register()
-        ownership._renewing = asyncio.create_task(ownership._renew_forever(), name="lease")
+        ownership._tasks.start(ownership._renew_forever(), "lease")
         return ownership
 
     async def close(self) -> None:
         """Give up everything, the lease too."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.wait({self._renewing})
+        await self._tasks.close()
         if self._end_timer is not None:
             self._end_timer.cancel()
         self._epochs.clear()

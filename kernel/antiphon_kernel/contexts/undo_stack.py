@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.storage import UndoKey, UndoRow
+from antiphon_kernel.storage import UndoRow
 from antiphon_kernel.types.enums import ANSWERING_KINDS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.typing_run import KEYSTROKE_UNITS, may_go_on
@@ -101,7 +101,8 @@ class Keystroke:
 class _UndoRun:
     """The typing or streaming run that a principal's last unit is, as long as it may go on."""
 
-    key: UndoKey
+    unit: int
+    block: str
     session: str
     kind: UndoKind
     begun: int
@@ -131,7 +132,7 @@ class StackChange(NamedTuple):
 
     unit: int | None = None
     kept: tuple[UndoRow, ...] = ()
-    dropped: tuple[UndoKey, ...] = ()
+    dropped: tuple[UndoRow, ...] = ()
 
 
 NOTHING_RECORDED: Final = StackChange()
@@ -169,14 +170,14 @@ class UndoStacks:
         """
         principal = actor.principal.id
         stack = self._stacks.setdefault((principal, UndoDirection.UNDO), [])
-        dropped = [row.key for row in self._stacks.pop((principal, UndoDirection.REDO), [])]
+        dropped = self._stacks.pop((principal, UndoDirection.REDO), [])
         run = self._runs.pop(principal, None)
         if (
             run is not None
             and run.goes_on(actor, kind, keystroke, time)
             and stack
-            and stack[-1].key == run.key
-            and (*blocks,) == (run.key.block,)
+            and (stack[-1].unit, stack[-1].block) == (run.unit, run.block)
+            and [*blocks] == [run.block]
         ):
             new = list[UndoRow]()
         else:
@@ -188,17 +189,17 @@ class UndoStacks:
             # Several at a time: to remove one row writes a page of the database.
             if len(stack) > self._limit + self._limit // 8:
                 over = len(stack) - self._limit
-                dropped += [row.key for row in stack[:over]]
+                dropped += stack[:over]
                 del stack[:over]
                 new = new[max(len(new) - len(stack), 0) :]
             run = None
         if len(blocks) == 1 and kind in (UndoKind.TYPING, UndoKind.STREAM):  # which never goes on
             if run is None:
-                run = _UndoRun(UndoKey(seq, blocks[0]), actor.session, kind, time, time, None, 0)
+                run = _UndoRun(seq, blocks[0], actor.session, kind, time, time, None, 0)
             run.last, run.keystroke = time, keystroke
             run.size += keystroke.size if keystroke is not None else 0
             self._runs[principal] = run
-        return StackChange(run.key.unit if run is not None else seq, tuple(new), tuple(dropped))
+        return StackChange(run.unit if run is not None else seq, tuple(new), tuple(dropped))
 
     def rows(self, principal: str, turn: UndoDirection, block: str | None) -> Sequence[UndoRow]:
         """Return the units a principal can undo (or redo), last first; only in `block` if named."""

@@ -9,9 +9,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server.connections import GUARD, TrackedProtocol
 from antiphon_kernel.server.sync.connection import short_reason
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.types.errors import permission_denied
 
 LINES: Final = "application/x-ndjson"

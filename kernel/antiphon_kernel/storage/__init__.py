@@ -6,7 +6,7 @@ from antiphon_kernel.storage.auth import (
     Client,
     Credential,
     Decision,
-    Ending,
+    Dismissal,
     StoredAccess,
     ToolPermission,
     User,
@@ -21,7 +21,7 @@ from antiphon_kernel.storage.backup import (
 )
 from antiphon_kernel.storage.commit_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.database import Database, FenceError, TakenError
-from antiphon_kernel.storage.journal import Journal, WriteFence
+from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.journal_reader import (
     BYTES_ONLY,
     CorruptContextError,
@@ -44,7 +44,6 @@ from antiphon_kernel.storage.rows import (
     Snapshot,
     StoredContext,
     StoredOp,
-    UndoKey,
     UndoRow,
 )
 from antiphon_kernel.storage.schema import AUTH_SCHEMA, READABLE_FORMATS
@@ -55,4 +54,3 @@ from antiphon_kernel.storage.search_table import (
     row_number,
 )
 from antiphon_kernel.storage.snapshots import SNAPSHOTS, Records
-from antiphon_kernel.storage.stores import SqlDatabase

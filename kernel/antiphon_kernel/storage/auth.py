@@ -24,6 +24,7 @@ from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.yjs.close_codes import CloseCode
 
 AUTH_FILE: Final = "auth.db"
 
@@ -113,10 +114,10 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Decision that ends sessions, at every kernel. It is about those for which all holds."""
+class Dismissal:
+    """Decision that ends sessions; at other kernels those for which all holds that it says."""
 
-    code: int
+    code: CloseCode
     """Code with which their connections are closed."""
     reason: str
     """Reason that they are told."""
@@ -134,7 +135,7 @@ class StoredAccess(NamedTuple):
     users: list[User]
     credentials: list[Credential]
     clients: list[Client]
-    endings: list[Ending]
+    endings: list[Dismissal]
     """Decisions of other kernels since a version, oldest first."""
 
 
@@ -201,7 +202,7 @@ class AuthStore:
         record: User | Credential | ToolPermission,
         *columns: str,
         users: Iterable[int] = (),
-        ending: Ending | None = None,
+        ending: Dismissal | None = None,
     ) -> None:
         """Store these fields of a record that is stored already.
 
@@ -244,10 +245,11 @@ class AuthStore:
 
     async def everything(self, since: int | None = None) -> StoredAccess:
         """Return who may come in, and the endings behind version `since`; without it none."""
-        endings: list[Ending] = []
+        endings: list[Dismissal] = []
         if since is not None:
             rows = await self.database.select(_ENDINGS, (since, self._name))
-            endings = [Ending(*json.loads(row[0])) for row in rows]
+            found = [json.loads(row[0]) for row in rows]
+            endings = [Dismissal(CloseCode(code), *about) for code, *about in found]
         read = self.records
         return StoredAccess(await read(User), await read(Credential), await read(Client), endings)
 

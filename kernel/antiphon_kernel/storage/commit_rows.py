@@ -93,12 +93,15 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     yield from _rare_rows(group, principals)
 
 
-def file_rows(files: Sequence[FileRow]) -> Iterator[Statement]:
-    """Put rows of files in the place of those before, also of those that had their paths."""
-    taken = [(one.path, one.context) for one in files]
-    yield "DELETE FROM files WHERE path = ? AND context <> ?", taken
+def file_rows(file: FileRow, *, is_new: bool = False) -> Iterator[Statement]:
+    """Put the row of a file in the place of the one before, also of another one with its path.
+
+    That of a new context does not: of two kernels that make one of the same file, one is refused.
+    """
+    if not is_new:
+        yield "DELETE FROM files WHERE path = ? AND context <> ?", [(file.path, file.context)]
     marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
-    yield f"INSERT OR REPLACE INTO files VALUES ({marks})", [astuple(one) for one in files]
+    yield f"INSERT OR REPLACE INTO files VALUES ({marks})", [astuple(file)]
 
 
 def drift_rows(drifts: Iterable[DriftRow], *, if_staged: bool = False) -> Statement:
@@ -152,7 +155,9 @@ def _rare_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterat
             for text in one.inherited
         ],
     )
-    yield from file_rows([one.file for one in group if one.file is not None])
+    for one in group:
+        if one.file is not None:
+            yield from file_rows(one.file, is_new=one.seq == 2)
     yield drift_rows(one.drift for one in group if one.drift is not None)
     snapshots = ((one.context, one.snapshot) for one in group if one.snapshot is not None)
     yield SNAPSHOTS.statement(snapshots)
@@ -211,8 +216,8 @@ def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[St
         for row in one.undo:
             number = principals[row.principal]
             rows[context, row.unit, row.block] = (context, *row[:2], number, *row[3:])
-        for key in one.dropped_undo:
-            rows[context, key.unit, key.block] = None
+        for row in one.dropped_undo:
+            rows[context, row.unit, row.block] = None
     yield (
         "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [row for row in rows.values() if row is not None],

@@ -198,7 +198,7 @@ class Journal(JournalReader):
 
     async def write_file(self, file: FileRow) -> None:
         """Store what is known of a file, when its block does not change with it."""
-        await self._database.write([*self._fenced(file.context), *file_rows([file])])
+        await self._database.write([*self._fenced(file.context), *file_rows(file)])
 
     async def write_drift(self, drift: DriftRow) -> None:
         """Store a drift, when no context changes with it."""

@@ -113,18 +113,11 @@ class BlockRow(NamedTuple):
     version: int
 
 
-class UndoKey(NamedTuple):
-    """One undo unit: the `seq` of the first transaction of it, and the block that it changed."""
-
-    unit: int
-    block: str
-
-
 class UndoRow(NamedTuple):
     """One thing that can be undone or redone. What it did is in the transactions of its `unit`.
 
-    `unit` is the `seq` of the first of them; `place`, by which the highest row of a stack is undone
-    or redone first, that of the transaction that put it there.
+    `unit` is the `seq` of the first of them, which changed `block`; `place`, by which the highest
+    row of a stack is undone or redone first, that of the transaction that put it there.
     """
 
     unit: int
@@ -134,10 +127,6 @@ class UndoRow(NamedTuple):
     stack: str
     place: int
     time: int
-
-    @property
-    def key(self) -> UndoKey:
-        return UndoKey(self.unit, self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +210,7 @@ class Commit(NamedTuple):
     """The undo unit that it belongs to, or that it turns: the `seq` with which that began."""
     undo: tuple[UndoRow, ...] = ()
     """Undo rows that are new or changed with it."""
-    dropped_undo: tuple[UndoKey, ...] = ()
+    dropped_undo: tuple[UndoRow, ...] = ()
     """UndoUnits that can be neither undone nor redone from now on."""
     revivals: tuple[RestoredRange, ...] = ()
     """The ranges of its ids that are characters that were there before."""

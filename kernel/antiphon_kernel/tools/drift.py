@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from antiphon_kernel.access import VIA_TURN, AuthenticationError, Dismissal
+from antiphon_kernel.access import VIA_TURN, AuthenticationError
 from antiphon_kernel.cluster import forwarding
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.lineage.drifting import (
@@ -31,7 +31,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import ContextRow, DriftRow
+from antiphon_kernel.storage import ContextRow, Dismissal, DriftRow
 from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.tools._common import attached_files, block_in
 from antiphon_kernel.tools.drift_merge import (
@@ -479,7 +479,7 @@ async def _write(
         plan = await planned(kernel, fork, context)
         blocks, changes = merge_changes(fork, context, plan, request.merge, actor, time)
         document = capture(fork.document, blocks, kernel.ids.client_id())
-        taken = TakenBlocks(source, document, blocks, plan.authors)
+        taken = TakenBlocks(document, blocks, plan.authors)
         row = replace(row, version=plan.version)
     else:
         if document is None:
@@ -499,7 +499,7 @@ async def _write(
             request.wakes,
         )
         find = kernel.members.find
-        return context, write_drift(context, actor, row, origin, taken, find, time, changes)
+        return context, write_drift(context, actor, row, origin, find, time, changes, taken)
 
 
 async def resume_all_drifts(kernel: Kernel) -> None:

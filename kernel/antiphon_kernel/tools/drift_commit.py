@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from pydantic import Field
 
 from antiphon_kernel.access import check_shell
-from antiphon_kernel.contexts.lineage.drifting import Changes, TakenBlocks, write_drift
+from antiphon_kernel.contexts.lineage.drifting import Changes, write_drift
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.files.disk_file import DiskKind, look
 from antiphon_kernel.files.file_contexts import FilePlace
@@ -163,7 +163,6 @@ async def commit(call: Call, params: DriftCommitParams) -> DriftCommitResult:
     try:
         written = write_drift(
             *(context, call.actor, DriftRow(*about), DriftOrigin(about[0], *origin)),
-            TakenBlocks(context.row, context.document, (), {}),
             *(kernel.members.find, time),
             Changes(_fenced(whole, said)),
         )

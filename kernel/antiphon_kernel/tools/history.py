@@ -15,7 +15,7 @@ from antiphon_kernel.document.history.undo_units import UndoDirection, UpdatePla
 from antiphon_kernel.document.schema import names_of, part_at
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import UndoKey, UndoRow
+from antiphon_kernel.storage import UndoRow
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.tools._common import WriteResult, check_text, check_version, wait_persisted
 from antiphon_kernel.types.clock import iso_time
@@ -322,12 +322,14 @@ async def _undoable(
     Raises:
         AntiphonError: read_only_field or read_only_section if the caller must not change that.
     """
-    passed: set[UndoKey] = set()
+    passed = set[tuple[int, str]]()
     touched: dict[int, list[str]] = {}
     while True:
         unread: UndoRow | None = None
         for row in context.undo.rows(principal, turn, block):
-            if row.key in passed or (block is None and context.document.is_draft(row.block)):
+            if (row.unit, row.block) in passed or (
+                block is None and context.document.is_draft(row.block)
+            ):
                 continue
             if row.unit != edit if edit is not None else row.kind == UndoKind.SPLIT:
                 continue
@@ -345,7 +347,7 @@ async def _undoable(
                     for names in one.changed_blocks(row.unit, turn):
                         reject_read_only(call.actor, one.block, schema, names)
                 return row, sum(plans, UpdatePlan()), histories
-            passed.add(row.key)
+            passed.add((row.unit, row.block))
         if unread is None:
             return None
         if unread.kind == UndoKind.DRIFT and unread.unit not in touched:

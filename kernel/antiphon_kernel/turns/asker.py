@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from antiphon_kernel.access import Dismissal
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.yjs.close_codes import CloseCode

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, WriterPresence
-from antiphon_kernel.contexts.lineage.drifting import Changes, TakenBlocks, write_drift
+from antiphon_kernel.contexts.lineage.drifting import Changes, write_drift
 from antiphon_kernel.conversation import current_layout
 from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
 from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible
@@ -128,8 +128,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
         runner.models.check_known(params.model)
         model = await runner.model(params.model)
     await source.wait_persisted()
-    taken = TakenBlocks(source.row, source.document, (), {})
-    written = write_drift(target, actor, row, origin, taken, kernel.members.find, now, changes)
+    written = write_drift(target, actor, row, origin, kernel.members.find, now, changes)
     kernel.drifts.know(written.row)
     await written.handle.saved()
     made = Distillation(kernel, target, written.row.block, origin.wakes, items, [*names.values()])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.render.lines import RenderedCell
-from antiphon.render.text_lines import PlainStream
+from antiphon.render.text_lines import PlainLook, PlainStream
 from antiphon.render.wrap import WrapPiece, compose
 from tests.app.render.notation import THEME, picture, plain
 from tests.app.widgets.editor.texts import applied, fractions, splice_of
@@ -15,7 +15,7 @@ texts = st.text(alphabet="ab \t\n字\u0301\r\x1b", max_size=80)
 
 
 def drawn(text: str, width: int = 10) -> RenderedCell:
-    return PlainStream(width, THEME.text).update(text)
+    return PlainStream(PlainLook(width, THEME.text)).update(text)
 
 
 def test_text_is_found_where_it_is_shown() -> None:
@@ -78,7 +78,7 @@ def test_plain_text_drawn_loses_only_spaces_at_breaks(text: str, width: int) -> 
 
 @given(text=texts, data=st.data())
 def test_stream_of_plain_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
-    stream = PlainStream(10, THEME.text)
+    stream = PlainStream(PlainLook(10, THEME.text))
     for _ in range(4):
         text = applied(text, splice_of(text, *data.draw(st.tuples(fractions, fractions, texts))))
         assert picture(stream.update(text), text) == picture(drawn(text), text)

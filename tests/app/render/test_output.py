@@ -170,9 +170,8 @@ def test_nothing_but_styles_reaches_the_terminal(text: str) -> None:
 
 def test_flood_of_sequences_is_drawn_by_parts() -> None:
     text = "\x1b[31m\x1b[1;38;5;7m" * 100_000 + "x"
-    renderer = CellRenderer(40, THEME)
-    cell = renderer.update(view("tool_result", text))
-    assert renderer.lines_drawn == 0
+    cell = CellRenderer(40, THEME).update(view("tool_result", text))
+    assert cell.drawn_count == 0
     cell, last = cell.settled(cell.line_count - 1, 20)
     assert cell.strip(last).text == "  x"
     assert cell.drawn_count < 100

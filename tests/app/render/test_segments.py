@@ -10,9 +10,11 @@ from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.lines import LONGEST_LINE, Cutter, RenderedCell, SegmentedText, SegmentStart
 from antiphon.render.markdown import MarkdownCutter, MarkdownStream
 from antiphon.render.terminal_output import SgrStyles
-from antiphon.render.text_lines import PlainCutter, PlainStream
+from antiphon.render.text_lines import PlainCutter, PlainLook, PlainStream
+from antiphon.render.wrap import compose
 from tests.app.render.notation import THEME, markdown_texts, picture, view, written
 from tests.app.widgets.editor.texts import applied, fractions, splice_of
+from tests.kernel.growth.work import counted_calls
 
 WIDTH = 60
 ROWS = 40
@@ -46,13 +48,12 @@ LONG = {
 def test_long_cell_is_drawn_by_the_window(name: str) -> None:
     kind, text = LONG[name]
     assert len(text) > 600_000 or text.count("\n") >= 35_000
-    renderer = CellRenderer(WIDTH, THEME)
-    cell = renderer.update(view(kind, text))
-    assert renderer.lines_drawn == 0, "nothing is drawn before it is looked at"
+    cell = CellRenderer(WIDTH, THEME).update(view(kind, text))
+    assert cell.drawn_count < 3, "nothing but notes is drawn before it is looked at"
     for line in (0, cell.line_count // 2, cell.line_count - 1):
-        before = renderer.lines_drawn
-        cell, line = cell.settled(line, ROWS)
-        assert renderer.lines_drawn - before < 2_000
+        with counted_calls(compose) as drawn:
+            cell, line = cell.settled(line, ROWS)
+        assert drawn() < 2_000
         seen = range(max(0, line - ROWS), min(cell.line_count, line + ROWS))
         assert sum(bool(cell.line(one).text) for one in seen) >= len(seen) // 2
     offset = len(text) // 3
@@ -86,13 +87,13 @@ def test_appending_to_a_long_text_draws_its_end_only() -> None:
     text = PARAGRAPHS
     cell = renderer.update(view("text", text))
     cell, _ = cell.settled(cell.line_count - 1, ROWS)
-    before = renderer.lines_drawn
-    for _ in range(20):
-        text += "More.\n\n"
-        cell = renderer.update(view("text", text))
-    cell, last = cell.settled(cell.line_count - 1, ROWS)
+    with counted_calls(compose) as drawn:
+        for _ in range(20):
+            text += "More.\n\n"
+            cell = renderer.update(view("text", text))
+        cell, last = cell.settled(cell.line_count - 1, ROWS)
     assert cell.line(last).text == "More."
-    assert renderer.lines_drawn - before < 20 * 1_000
+    assert drawn() < 20 * 1_000
 
 
 def cold(cutter: Cutter, text: str) -> RenderedCell:
@@ -162,16 +163,16 @@ outputs = st.lists(
 @given(pieces=st.lists(outputs, max_size=5), size=st.integers(5, 60))
 def test_output_in_segments_looks_as_in_one_piece(pieces: list[str], size: int) -> None:
     styles = SgrStyles(THEME, THEME.dim)
-    stream = SegmentedText(PlainCutter(20, THEME.dim, styles=styles, size=size))
+    stream = SegmentedText(PlainCutter(PlainLook(20, THEME.dim, styles=styles), size=size))
     text = ""
     for piece in pieces:
         text += piece
-        fresh = PlainStream(20, THEME.dim, styles=styles).update(text)
+        fresh = PlainStream(PlainLook(20, THEME.dim, styles=styles)).update(text)
         assert picture(whole(stream.update(text)), text) == picture(fresh, text)
 
 
 def test_sequence_is_never_cut_in_two() -> None:
-    cutter = PlainCutter(WIDTH, THEME.dim, styles=SgrStyles(THEME, THEME.dim))
+    cutter = PlainCutter(PlainLook(WIDTH, THEME.dim, styles=SgrStyles(THEME, THEME.dim)))
     for lead in range(LONGEST_LINE - 20, LONGEST_LINE + 5):
         text = "x" * lead + "\x1b[31;1;4mred" + "y" * LONGEST_LINE
         start = cutter.next_start(text, SegmentStart(0, 0, None))

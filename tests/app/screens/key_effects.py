@@ -33,7 +33,7 @@ def situation(there: Opened) -> tuple[object, ...]:
         app.clipboard,
         [id(one) for one in screen.hints],
         [id(one) for one in getattr(app.screen, "hints", ())],
-        screen.hint_shown,
+        screen.frame.notice.hint,
     )
 
 

@@ -208,7 +208,7 @@ async def test_viewer_goes_through_branches_and_changes_none(here: World) -> Non
         there.screen.call_action("navigate")
         await there.mode(Mode.NAVIGATE)
         await there.press("a")
-        await until(lambda: there.screen.hint_shown is not None, "told")
+        await until(lambda: there.screen.frame.notice.hint is not None, "told")
         await there.press(">")
         await there.sees("‹ 2/3 ›")
     assert len(here.kernel.contexts.rows()) == 3

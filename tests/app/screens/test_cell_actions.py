@@ -268,7 +268,7 @@ async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_f
     await there.type("twice ")
     await there.press("escape", "t")
     await there.hint("¶2 · bela began it at")
-    assert "version 2 by you" in (there.screen.hint_shown or "")
+    assert "version 2 by you" in (there.screen.frame.notice.hint or "")
     there.screen.frame.notice.clear_hint()
     await there.palette("Restore an earlier version of the cell")
     await there.sees("· bela")

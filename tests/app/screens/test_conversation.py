@@ -29,10 +29,12 @@ async def test_unknown_name_is_told_of_and_a_turn_that_failed_goes_on_when_it_is
 ) -> None:
     await there.send("@aria hi")
     await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
-    assert there.screen.hint_shown is None
+    assert there.screen.frame.notice.hint is None
     await there.send("@nobody hi")
     said = "Nobody is called nobody. There are: amy, aria."
-    await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
+    await until(
+        lambda: there.screen.frame.notice.hint == said, lambda: there.screen.frame.notice.hint or ""
+    )
     here.aria.end()
     await until(lambda: len(here.aria.prompts) == 2, "the turn")
     here.aria.say(ProviderError("No credit is left.", ErrorKind.QUOTA))

@@ -310,7 +310,7 @@ async def test_offline_first_cell_says_when_it_comes_and_a_message_is_sent_to_th
     await here.close_doors()
     await until(lambda: not recent.app.session.is_live)
     await recent.press("escape", "g")
-    await until(lambda: recent.screen.hint_shown == EARLIER_OFFLINE, "a hint")
+    await until(lambda: recent.screen.frame.notice.hint == EARLIER_OFFLINE, "a hint")
     await recent.press("i", mode=Mode.WRITE)
     await recent.send("hello there")
     await recent.sees("Will be sent")

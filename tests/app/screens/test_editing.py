@@ -160,11 +160,11 @@ async def test_blame_shows_who_wrote_what_beside_a_structured_block_until_it_end
     await there.press("up")
     before = page(there)
     await there.press("b")
-    said = there.screen.hint_shown
+    said = there.screen.frame.notice.hint
     await until(lambda: page(there) != before, "names in the gutter")
     await there.pilot.pause(2 * REFRESH_SECONDS)
     assert page(there) != before
-    assert there.screen.hint_shown == said
+    assert there.screen.frame.notice.hint == said
     await there.press("b")
     await until(lambda: page(there) == before, "as before")
 
@@ -211,10 +211,10 @@ async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
     await there.sees("guest › I wonder")
     assert not there.screen.area.edit(draft)
     why = "guest is still writing this: only guest changes it before it is sent."
-    await until(lambda: there.screen.hint_shown == why, "the reason")
+    await until(lambda: there.screen.frame.notice.hint == why, "the reason")
     there.screen.hint("something else")
     await there.pilot.click(DraftPreview, offset=(10, 0))
-    await until(lambda: there.screen.hint_shown == why, "the reason again")
+    await until(lambda: there.screen.frame.notice.hint == why, "the reason again")
     assert there.screen.area.editor is None
     await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
     await until(lambda: there.screen.source.edit_denied_reason(draft) is None, "it is sent")

@@ -80,7 +80,7 @@ async def test_file_is_opened_edited_saved_and_left(project: Path, here: World) 
         (project / "src" / "a.py").write_text(changed)
         await there.sees("  7~     return 22")
         await until(lambda: there.screen.controllers.file.still >= 10, "a while")
-        assert "Changed on" not in str(there.screen.hint_shown), "it may be a formatter"
+        assert "Changed on" not in str(there.screen.frame.notice.hint), "it may be a formatter"
         (project / "src" / "a.py").write_text(changed.replace("return 1", "return 11"))
         await there.hint("Changed on disk by another program: 1 line.")
         await here.call("file.rename", path="src/a.py", to="src/b.py")
@@ -154,8 +154,9 @@ async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
     async with opened(here, size=(120, 30)) as there:
         await open_by_name(there, "long:10000", "long.txt", by_palette=True)
         await there.sees("10000  line 9999")
-        pictures = there.screen.cells.looks.pictures
-        assert pictures.lines_drawn < 5_000
+        cells = there.screen.cells
+        (block,) = cells.source.ids()
+        assert cells.shown.rendering(block).drawn_count < 5_000
         await there.press("enter", mode=Mode.EDIT)
         await there.type("X")
         await there.sees("10000+ Xline 9999")

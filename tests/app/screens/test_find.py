@@ -35,11 +35,11 @@ async def test_find_goes_to_hits_and_into_folds_and_escape_goes_back(
     await there.type("hays")
     await count(there, "not found")
     await there.press("down")
-    assert there.screen.hint_shown == "There is no hit to go to."
+    assert there.screen.frame.notice.hint == "There is no hit to go to."
     await there.press("backspace")
     await count(there, "1 of 1")
     await there.press("down")
-    assert there.screen.hint_shown == "This is the only hit."
+    assert there.screen.frame.notice.hint == "This is the only hit."
     assert not there.screen.source.is_folded(thinking)
     await there.sees("much")
     await there.press("escape")

@@ -73,7 +73,7 @@ async def alone(there: Opened) -> None:
 
 
 def hint(there: Opened) -> str:
-    return there.screen.hint_shown or ""
+    return there.screen.frame.notice.hint or ""
 
 
 def shows_history(there: Opened) -> bool:

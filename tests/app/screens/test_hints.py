@@ -48,7 +48,7 @@ async def test_a_long_hint_wraps_and_leaves_its_rows_again_and_a_failure_is_one(
 
     await there.app.push_screen(PickerModal("Choose", fail))
     told = "Something went wrong: RuntimeError(\"no choices for ''\")"
-    await until(lambda: there.screen.hint_shown == told, "the failure")
+    await until(lambda: there.screen.frame.notice.hint == told, "the failure")
 
 
 async def test_past_hints_are_read_again_in_a_list_and_settings_name_their_file_in_the_palette(
@@ -95,7 +95,7 @@ async def test_blame_has_a_legend_that_hints_leave_and_what_a_tool_gave_no_editi
     await there.sees("Enter edit")
     await there.press("enter", mode=Mode.WRITE)
     assert there.message == "!echo given"
-    assert there.screen.hint_shown
+    assert there.screen.frame.notice.hint
 
 
 async def test_page_key_at_the_end_and_thinking_folded_out_of_sight_are_told(

@@ -68,7 +68,7 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_ca
     assert not has_run(here)
     clock.ms += round(1_000 * READ_SECONDS) - 1
     await there.press("o", "O", "n")
-    await until(lambda: there.screen.hint_shown == JUST_APPEARED, "a hint")
+    await until(lambda: there.screen.frame.notice.hint == JUST_APPEARED, "a hint")
     assert here.kernel.tool_permissions.undecided
     # From each other place it says what leads to its keys.
     await there.press("k")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon.actions import Mode
+from antiphon.render.cell_renderer import CellRenderer
 from antiphon.session import LONG_CONTEXT, read_preview
 from antiphon.widgets.block_list import PreviewView
 from antiphon.widgets.block_list.document_view import NOT_YET
@@ -18,6 +19,7 @@ from antiphon_kernel.document.header import read_header
 from antiphon_kernel.types.records import BlockHeader
 from tests.app.opened import Opened, World, opened
 from tests.bench.filled import Filled
+from tests.kernel.growth.work import counted_calls
 from tests.waiting import until
 
 COUNT = LONG_CONTEXT + 100
@@ -108,7 +110,7 @@ async def test_long_context_is_shown_before_its_document_is_here_with_keys_that_
     preview = preview_of(waiting)
     assert preview is not None
     preview.edit(preview.cells.source.ids()[-1])
-    await until(lambda: waiting.screen.hint_shown == NOT_YET, "a hint")
+    await until(lambda: waiting.screen.frame.notice.hint == NOT_YET, "a hint")
     await waiting.type("first")
     assert waiting.message == "first"
     before = page(waiting)
@@ -135,11 +137,12 @@ async def test_scrolled_preview_goes_on_at_the_same_place_and_the_rest_is_not_re
     await waiting.press("pageup", "pageup")
     await until(lambda: page(waiting) != last, "scrolled")
     before = page(waiting)
-    await swapped(waiting, held)
-    assert page(waiting) == before
-    cells = waiting.screen.cells
-    await until(lambda: not cells.source.preload(), "nothing is left to be looked for")
-    assert cells.looks.pictures.drawn < 100
+    with counted_calls(CellRenderer.update) as drawn:
+        await swapped(waiting, held)
+        assert page(waiting) == before
+        source = waiting.screen.source
+        await until(lambda: not source.preload(), "nothing is left to be looked for")
+    assert drawn() < 100
     assert 0 < len(headers_read) < 100
     await waiting.press("ctrl+end")
     await until(lambda: page(waiting) == last, "at the end again")

@@ -30,6 +30,7 @@ from antiphon.app import AntiphonApp
 from antiphon.render.cell_renderer import CellRenderer
 from antiphon.screens import cell_list
 from antiphon.screens.action_scope import READING
+from antiphon.widgets.block_list.cell_presenter import RenderCache
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.document.changes import DocumentChange
@@ -609,7 +610,8 @@ def check_drawing(there: Opened) -> None:
     cells = there.screen.cells
     cells.draw()
     shown = [cells.render_line(row).text for row in range(cells.size.height)]
-    cells.looks.pictures.clear()
+    cells.looks.pictures = RenderCache(cells.source)
+    cells.looks.set_page(cells.looks.columns.width, cells.cell_theme)
     cells.draw()
     again = [cells.render_line(row).text for row in range(cells.size.height)]
     assert shown == again, "\n".join(["", *shown, "drawn again:", *again])

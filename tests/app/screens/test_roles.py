@@ -33,7 +33,7 @@ async def a_viewer(here: World, name: str = "vera") -> None:
 
 
 def hint(there: Opened) -> str:
-    return there.screen.hint_shown or ""
+    return there.screen.frame.notice.hint or ""
 
 
 async def test_owner_sees_no_role_and_an_editor_theirs_and_no_command_to_run(here: World) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.access import Dismissal, Members
+from antiphon_kernel.access import Members
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.kernel import Call, Kernel
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor

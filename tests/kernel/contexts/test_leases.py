@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.access import Dismissal
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.clocks import ManualClock

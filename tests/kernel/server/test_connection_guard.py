@@ -9,10 +9,10 @@ from typing import cast
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server import connection_guard as leashes
 from antiphon_kernel.server.connection_guard import ConnectionGuard, HttpGuard
 from antiphon_kernel.server.connections import TrackedProtocol
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 KICKED = Dismissal(CloseCode.KICKED, "amy kicked bo.")

@@ -134,7 +134,7 @@ async def use_everything(url: str) -> None:
                     seq + at,
                     blocks=blocks,
                     undo=(UNDO,),
-                    dropped_undo=(UNDO._replace(unit=at).key,),
+                    dropped_undo=(UNDO._replace(unit=at),),
                     clients=(7,),
                     blobs=(Blob.of(b"data"),),
                 )

@@ -9,7 +9,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from antiphon_kernel.storage import AuthStore, FenceError, Journal, User
+from antiphon_kernel.storage import AuthStore, FenceError, FileRow, Journal, User
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.roles import AccessRole
@@ -101,6 +101,26 @@ async def test_only_the_context_whose_label_was_taken_fails(journal: Journal, st
         await refused
     await written
     assert {one.number for one in await there.contexts()} == {theirs.number, other.number}
+    await there.close()
+
+
+async def test_new_context_of_a_file_that_another_kernel_has_fails(
+    journal: Journal, store: str
+) -> None:
+    journal.fence = None
+    there = await Journal.open(store)
+    await there.principals()
+    commits = [found(there, "theirs"), found(journal, "ours")]
+    files = [FileRow(row.number, "a.txt", "{}", "d", 1) for row, _ in commits]
+    theirs, ours = (
+        (first, commit(row, 2, file=file))
+        for (row, first), file in zip(commits, files, strict=True)
+    )
+    await there.commit(*theirs)
+    with raises(ErrorCode.INVALID_PARAMS):
+        await journal.commit(*ours)
+    assert [one.label for one in await there.contexts()] == ["theirs"]
+    assert len(await there.files()) == 1
     await there.close()
 
 

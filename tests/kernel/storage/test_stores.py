@@ -118,15 +118,15 @@ async def test_rows_that_are_there_already_are_replaced_or_kept(journal: Journal
     row, first = found(journal)
     await journal.commit(first)
     redo = UNDO._replace(stack="redo", place=3)
-    key = UNDO._replace(block="y").key
+    dropped = UNDO._replace(block="y")
     await journal.commit(commit(row, 2, blocks=blocks(1), undo=(UNDO,), clients=(7,)))
     await journal.commit(
         commit(
             row,
             3,
             blocks=blocks(1, version=2),
-            undo=(redo, UNDO._replace(block="y")),
-            dropped_undo=(key,),
+            undo=(redo, dropped),
+            dropped_undo=(dropped,),
             actor=replace(AT_WORK, principal=BO),
             clients=(7,),
         )

@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.maintenance.audit_log import audit_log
 from antiphon_kernel.providers import PermissionPolicy, TextDelta
 from antiphon_kernel.providers.events import ToolCallEvent
-from antiphon_kernel.storage import Ending
+from antiphon_kernel.storage import Dismissal
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
@@ -577,7 +577,7 @@ async def test_call_of_an_asker_who_has_to_go_before_a_restart_is_not_asked_agai
         case "role":
             await kernel.members.give_role(issued.principal, AccessRole.EDITOR)
         case "invitation":
-            await kernel.invitations.revoke({number: Ending(CloseCode.REVOKED, "")})
+            await kernel.invitations.revoke({number: Dismissal(CloseCode.REVOKED, "")})
         case _:
             await kernel.members.ban(issued.principal, kernel.clock.now_ms() + 3_600_000)
     await house.crash()

@@ -21,14 +21,14 @@ from textual.widget import Widget
 from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange
 from antiphon.widgets.block_list.cell_presenter import CellPresenter, FrameBuffer, with_selection
-from antiphon.widgets.block_list.frame_scheduler import CellTimers, FrameScheduler
+from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.block_list.height_index import (
     GUESSED_ROWS,
     CellOrder,
     HeightEstimator,
     HeightIndex,
 )
-from antiphon.widgets.block_list.scroll_anchor import EditorPlacement, ScrollAnchor, ShownText
+from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor, ShownText
 from antiphon.widgets.block_list.scroll_map import MAP_SECONDS, MapRender, ScrollMap
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
 from antiphon.widgets.block_list.viewport import Anchor, LineRef, Unread, Viewport, first_seen
@@ -44,6 +44,9 @@ _CROWD_FRAME: Final = 1 / 15
 _UNSEEN_FRAME: Final = 1 / 4
 
 WHEEL_ROWS: Final = 3
+
+_TICK: Final = 0.4
+"""Seconds between two pictures of a running tool call."""
 
 _READ_AHEAD: Final = 1 / 50
 """Seconds between two bits of a long document that is searched for drafts."""
@@ -94,13 +97,15 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.looks = CellPresenter(source, self.order)
         self.viewport = Viewport(self._heights, self.looks.measure, self.looks.settle)
         self.shown = ShownText(self.looks, self.viewport)
-        self.editing = EditorPlacement(source.ink, self.looks, self.viewport)
         self.anchoring = ScrollAnchor(source, self.looks, self.viewport, self.shown)
         self._unread = Unread(self._heights, self.viewport)
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
         self._rows = FrameBuffer()
-        self._cell_timers = CellTimers(source, self._rows, self)
+        self._fading: Timer | None = None
+        """Runs while somebody's cursor has moved a moment ago, or text is new."""
+        self._ticking: Timer | None = None
+        """Runs while a tool call on the screen is carried out."""
         self.clock = FrameScheduler(self.draw, self.call_next, self.set_timer)
         self._estimator = HeightEstimator(source, self._heights)
         self._streams: set[str] = set()
@@ -146,10 +151,11 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self.viewport.follow_if_same()
         unread = 0 if self.source.is_file else self._unread.update()
         self.looks.unread = self._unread.start
+        self.looks.focused = self.focused_cell
         self.looks.shows_focus = self.has_focus
         self._show_position(max(0, self.viewport.first_row), self._heights.total)
         # The editor first: names that it has no room for stand in the row above it.
-        self.editing.place(height)
+        self.looks.place_editor(self.viewport)
         for run in self._rows.compose_frame(
             self.viewport.places, self.looks, self.viewport.head_rows
         ):
@@ -157,7 +163,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
         self.unread_lines = unread
-        self._cell_timers.start()
+        self._start_timers()
         self._update_map()
         self.drawn.notify()
 
@@ -237,6 +243,26 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.viewport.height = self._page.height
         self.looks.set_page(self._page.width, self.cell_theme)
         self.draw()
+
+    def _start_timers(self) -> None:
+        """Have cells drawn again while something in them changes with time."""
+        source = self.source
+        if source.in_replay:
+            return
+        seconds = source.next_fade
+        if self._fading is None and seconds is not None:
+            self._fading = self.set_timer(seconds, self._fade)
+        if self._ticking is None and any(map(source.is_call_running, self._rows.cells)):
+            self._ticking = self.set_timer(_TICK, self._tick)
+
+    def _fade(self) -> None:
+        self._fading = None
+        self.source.fade()
+        self._start_timers()
+
+    def _tick(self) -> None:
+        self._ticking = None
+        self.source.tick(filter(self.source.is_call_running, self._rows.cells))
 
     # Changes of cells
 
@@ -349,7 +375,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     def focus_cell(self, block: str | None, *, reveal: bool = True) -> None:
         """Give a cell the focus and scroll to it."""
         self.focused_cell = block
-        self.looks.focused = block
         if block is not None and reveal:
             self.reveal(block)
         self._request_frame()
@@ -455,7 +480,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     def show_hits(self, finder: TextFinder | None, hit: HitPlace | None = None) -> None:
         """Mark hits, one of them as the one that the person has gone to; None ends it."""
         self.looks.finder, self.looks.hit = finder, hit
-        self.editing.mark_hits()
+        self.looks.mark_hits()
         self._request_frame()
 
     def pin(self, block: str, offset: int, row: int) -> None:
@@ -477,34 +502,28 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     # Mouse
 
-    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    @on(ScrollDown)
+    @on(ScrollUp)
+    @on(ScrollTo)
+    def _scroll(self, event: Message) -> None:
         event.stop()
         event.prevent_default()
-        self.scroll_rows(WHEEL_ROWS)
+        match event:
+            case events.MouseScrollDown() | events.MouseScrollUp():
+                self.scroll_by_wheel(event)
+            case ScrollDown() | ScrollUp():
+                self.page(1 if isinstance(event, ScrollDown) else -1)
+            case ScrollTo(y=row) if row is not None:
+                self.viewport.height = self._page.height
+                self.viewport.jump(round(row))
+                self._moved()
+                self._focus_seen()
 
-    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        event.prevent_default()
-        self.scroll_rows(-WHEEL_ROWS)
-
-    def _on_scroll_to(self, message: ScrollTo) -> None:
-        message.stop()
-        message.prevent_default()
-        if message.y is not None:
-            self.viewport.height = self._page.height
-            self.viewport.jump(round(message.y))
-            self._moved()
-            self._focus_seen()
-
-    def _on_scroll_up(self, event: ScrollUp) -> None:
-        event.stop()
-        event.prevent_default()
-        self.page(-1)
-
-    def _on_scroll_down(self, event: ScrollDown) -> None:
-        event.stop()
-        event.prevent_default()
-        self.page(1)
+    def scroll_by_wheel(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
+        is_down = isinstance(event, events.MouseScrollDown)
+        self.scroll_rows(WHEEL_ROWS if is_down else -WHEEL_ROWS)
 
     def on_click(self, event: events.Click) -> None:
         if self.text_selection is not None and event.chain == 1:

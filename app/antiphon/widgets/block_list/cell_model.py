@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon.local_user import LocalUser
@@ -45,18 +45,16 @@ from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
 
+@dataclass(eq=False)
 class Deliveries:
     """States of messages until they are answered."""
 
-    def __init__(
-        self, document: Document, redraw: Callable[[Iterable[str], tuple[str, ...]], None]
-    ) -> None:
-        self._document = document
-        self._redraw = redraw
-        self.sending: dict[str, None] = {}
-        """Drafts of one's own that are shown as messages on their way, in their order."""
-        self._queue: Mapping[str, int] = {}
-        """Messages that wait for their answer, by their place among those of a model, from 2 on."""
+    _document: Document
+    _redraw: Callable[[Iterable[str], tuple[str, ...]], None]
+    sending: dict[str, None] = field(default_factory=dict)
+    """Drafts of one's own that are shown as messages on their way, in their order."""
+    _queue: Mapping[str, int] = field(default_factory=dict)
+    """Messages that wait for their answer, by their place among those of a model, from 2 on."""
 
     def begin(self, block: str) -> None:
         """Show a draft of one's own as a message on its way, until it is submitted."""
@@ -430,17 +428,14 @@ class CellModel:
 
     def drafts(self) -> list[Draft]:
         """Of others, in document order; empty ones are left out."""
-        found: list[tuple[str, Draft]] = []
-        for block in tuple(self._drafts):
-            header = self.document.header(block)
-            if header.author == self.me or not self.document.is_draft(block):
-                self._drafts.discard(block)
-                continue
-            text = self.text(block)
-            if text:
-                name, colour = self.name(header.author)
-                found.append((header.order, Draft(block, name, colour, text)))
-        return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
+        headers = map(self.document.header, self._drafts)
+        others = [
+            one for one in headers if one.author != self.me and self.document.is_draft(one.id)
+        ]
+        self._drafts = {one.id for one in others}
+        others.sort(key=lambda one: (one.order, one.id))
+        texts = ((one, self.text(one.id)) for one in others)
+        return [Draft(one.id, *self.name(one.author), text) for one, text in texts if text]
 
     def edit_denied_reason(self, block: str, *, to_read: bool = False) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place, or read so."""
@@ -522,20 +517,18 @@ class CellModel:
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
         streamed = change.origin == REMOTE and not is_bulk
-        drafts = ended = False
+        ended, touched = False, change.touched
+        drafts = not self._drafts.isdisjoint(touched)
         if is_bulk:
             self._unread_headers += change.added
         for block in () if is_bulk else change.added:
             header = self.header(block)
-            drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
             ended = ended or _has_ended(header)
         moved: list[str] = []
         for header_change in change.headers:
             block = header_change.block
-            drafts = drafts or block in self._drafts
             header = self.header(block)
-            drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
             ended = ended or ("status" in header_change.fields and _has_ended(header))
             if self.deliveries.finish(block) or not header_change.fields.isdisjoint(
@@ -546,7 +539,6 @@ class CellModel:
         texts = tuple(text for text in change.texts if text.section is None)
         is_new = change.origin == REMOTE and len(texts) <= BULK_TEXTS
         for text in texts:
-            drafts = drafts or text.block in self._drafts
             is_marked = is_new and self.ink.is_shown and not self.is_hidden(text.block)
             self.ink.follow(
                 text,
@@ -556,7 +548,7 @@ class CellModel:
                 self.text,
             )
             streamed = self._follow_text(text) and streamed
-        changed = self._mark_changed(change.touched)
+        changed = self._mark_changed(touched)
         if not self._summaries.isdisjoint(changed):
             changed |= self._follow_summaries()
         self.changed.notify(
@@ -565,7 +557,7 @@ class CellModel:
                 added=change.added,
                 moved=tuple(moved),
                 texts=texts,
-                drafts=drafts,
+                drafts=drafts or not self._drafts.isdisjoint(touched),
                 streamed=streamed,
                 ended=ended,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -11,9 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from antiphon.render.lines import RenderedCell, RenderedLine, StyleSpan
-from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle, RowNumber
-from antiphon.widgets.block_list.line_numbers import FileGutter
+from antiphon.render.lines import RenderedCell, RenderedLine, StyleSpan, overlapping
+from antiphon.widgets.block_list.gutter import FileGutter, GutterPainter, GutterStyle, RowNumber
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import HEADER_LINE
 from antiphon.widgets.editor import (
@@ -42,7 +40,6 @@ class Highlights:
 
     def __init__(self, ranges: Iterable[StyleSpan]) -> None:
         self.ranges = [one for one in ranges if one.start < one.end]
-        self._ends = [one.end for one in self.ranges]
 
     def marks(self, line: RenderedLine) -> list[StyleSpan]:
         """Return the marked spans of a line, by its columns."""
@@ -51,10 +48,7 @@ class Highlights:
             if not run.width:
                 continue
             end = run.offset + run.length
-            for at in range(bisect_right(self._ends, run.offset), len(self.ranges)):
-                one = self.ranges[at]
-                if one.start >= end:
-                    break
+            for one in overlapping(self.ranges, run.offset, end):
                 left = run.column_of(max(one.start, run.offset))
                 right = run.column + run.width
                 if one.end < end and not run.atomic:
@@ -65,11 +59,8 @@ class Highlights:
 
 def author_at(tints: Sequence[AuthorRange], line: RenderedLine) -> AuthorRange | None:
     """Return the author range that a line's text begins with."""
-    shown = [run.offset for run in line.runs if run.width]
-    if not shown:
-        return None
-    at = bisect_right(tints, shown[0], key=lambda tint: tint.end)
-    return tints[at] if at < len(tints) and tints[at].start <= shown[0] else None
+    first = next((run.offset for run in line.runs if run.width), None)
+    return None if first is None else next(overlapping(tints, first, first + 1), None)
 
 
 _LOOK_BACK: Final = 4

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
 from textual.selection import Selection
 from textual.strip import Strip
 
@@ -20,11 +22,18 @@ from antiphon.render.markdown_source import first_line
 from antiphon.render.view import drift_label, end_note
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_painter import AuthorRange, CellPainter, CellStyle
-from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle, LineMark
+from antiphon.widgets.block_list.gutter import (
+    LEAST_DIGITS,
+    Columns,
+    FileGutter,
+    GutterPainter,
+    GutterStyle,
+    LineIndex,
+    LineMark,
+)
 from antiphon.widgets.block_list.height_index import CellOrder
-from antiphon.widgets.block_list.line_numbers import LEAST_DIGITS, FileGutter, LineIndex
 from antiphon.widgets.block_list.text_finder import HitPlace, TextFinder
-from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef, Measured
+from antiphon.widgets.block_list.viewport import HEADER_LINE, LineRef, Measured, Viewport
 from antiphon.widgets.editor import CellEditor, CursorLabel, flagged
 from antiphon_kernel.types.block_metadata import DRIFT
 from antiphon_kernel.types.drift import is_drifted
@@ -56,20 +65,13 @@ class RenderCache:
         self._width = -1
         self._kept: OrderedDict[str, _CachedRendering] = OrderedDict()
         self._lines = 0
-        self.drawn = 0
-        """How often a cell was drawn; for measuring."""
-        self.lines_drawn = 0
-        """Lines of text that were drawn; for measuring."""
 
     def set_style(self, width: int, theme: CellTheme) -> None:
         if width != self._width or theme is not self._theme:
             self._width = width
             self._theme = theme
-            self.clear()
-
-    def clear(self) -> None:
-        self._kept.clear()
-        self._lines = 0
+            self._kept.clear()
+            self._lines = 0
 
     def rendering(self, block: str) -> RenderedCell:
         """The picture of the cell as it is now. Raises KeyError if there is no such block.
@@ -82,7 +84,6 @@ class RenderCache:
             self._kept.move_to_end(block)
             return kept.picture
         stream = CellRenderer(self._width, self._theme) if kept is None else kept.stream
-        before = stream.lines_drawn
         try:
             picture = stream.update(self._source.view(block))
         except Exception as error:
@@ -91,8 +92,6 @@ class RenderCache:
             _log.exception("block %s cannot be drawn", block)
             stream = CellRenderer(self._width, self._theme)
             picture = stream.failed(error)
-        self.drawn += 1
-        self.lines_drawn += max(0, stream.lines_drawn - before)
         self._keep(block, _CachedRendering(version, stream, picture))
         return picture
 
@@ -108,12 +107,9 @@ class RenderCache:
         self, block: str, settle: Callable[[RenderedCell], tuple[RenderedCell, int]]
     ) -> int:
         before = self.rendering(block)
-        kept = self._kept[block]
-        drawn = kept.stream.lines_drawn
         picture, line = settle(before)
         if picture is not before:
-            self.lines_drawn += kept.stream.lines_drawn - drawn
-            self._keep(block, kept._replace(picture=picture))
+            self._keep(block, self._kept[block]._replace(picture=picture))
         return line
 
     def _keep(self, block: str, rendering: _CachedRendering) -> None:
@@ -137,6 +133,7 @@ _WITHOUT_GAP = frozenset({BlockKind.THINKING, BlockKind.TOOL_CALL, BlockKind.ERR
 class CellPresenter:
     """Puts together what source, pictures and the state of the list say about a cell.
 
+    One of them may have an editor over it.
     Nothing can be drawn before `set_page` has been called.
     """
 
@@ -165,6 +162,8 @@ class CellPresenter:
         self.last_places: Mapping[str, tuple[int, int | None]] = {}
         """Cursors that the person has left in cells."""
         self._lines = LineIndex("")
+        self._region: Region | None = None
+        """The place of the editor."""
 
     def set_page(self, width: int, theme: CellTheme) -> None:
         self.theme = theme
@@ -200,6 +199,49 @@ class CellPresenter:
             self._lines = LineIndex(text)
         return self._lines
 
+    def attach(self, editor: CellEditor | None) -> None:
+        """Lay an editor over its cell, with every frame from now on; None ends it."""
+        self.editor = editor
+        self._region = None
+        if editor is not None:
+            editor.set_text_width(self.editor_width(editor))
+            self.mark_hits()
+
+    def mark_hits(self) -> None:
+        """Mark in the editor the hits of the search that the list shows."""
+        editor, finder = self.editor, self.finder
+        if editor is not None:
+            editor.hits = tuple if finder is None else partial(finder.of, editor.block)
+
+    def place_editor(self, viewport: Viewport) -> None:
+        """Put the editor, if there is one, over the rows of its cell that are seen in a view."""
+        editor, height, places = self.editor, viewport.height, viewport.places
+        if editor is None:
+            return
+        rows = [
+            row
+            for row in viewport.seen_rows(editor.block)
+            if (place := places[row]) is not None and 0 <= place.line < editor.row_count
+        ]
+        columns = self.columns
+        top = rows[0] if rows else height
+        first = places[top] if rows else None
+        room = len(rows)
+        if rows and all(place is None for place in places[rows[-1] + 1 :]):
+            # Room to grow below the last cell: a new row is then not a new layout.
+            room = height - top
+        region = Region(columns.gutter, top, columns.width - columns.gutter, max(1, room))
+        if region != self._region:
+            self._region, styles = region, editor.styles
+            styles.offset = (region.x, region.y)
+            styles.width, styles.height = region.width, region.height
+        elif editor.size != region.size:
+            # What it is told while it is being mounted, Textual may not hear.
+            editor.refresh(layout=True)
+        editor.ink = self._source.ink.of(editor.block)
+        top_line = first.line if first is not None else 0
+        editor.show_rows(top_line, len(rows), width=region.width, has_row_above=bool(top))
+
     def editor_over(self, block: str) -> CellEditor | None:
         """Return the editor that lies over a cell, if one does."""
         return self.editor if self.editor is not None and self.editor.block == block else None
@@ -233,8 +275,7 @@ class CellPresenter:
         header = source.header(block)
         named = self._is_named(block)
         name, colour = source.shown_name(header.author)
-        unread, hit = self.unread, self.hit
-        finder = self.finder
+        unread, hit, finder = self.unread, self.hit, self.finder
         return CellStyle(
             picture=None if editor is not None else self.pictures.rendering(block),
             author=GutterStyle(
@@ -249,11 +290,7 @@ class CellPresenter:
             cursors=source.cursors.of(block),
             tints=self.tints.get(block, ()),
             hits=finder.of(block) if finder is not None else (),
-            hit=(
-                finder.hit_at(hit)
-                if finder is not None and hit is not None and hit.block == block
-                else None
-            ),
+            hit=finder.hit_at(hit) if finder and hit and hit.block == block else None,
             ground=self._ground(block),
             is_panel=self._is_panel(block),
             names_above=self._names_above(block),
@@ -272,9 +309,7 @@ class CellPresenter:
 
     def is_head_away(self, top: LineRef) -> bool:
         """Return whether the first row of the view is to say whose cell goes on below it."""
-        if self._source.is_file:
-            return False
-        if self.editor_over(top.block) is not None:
+        if self._source.is_file or self.editor_over(top.block) is not None:
             return False
         if top.line < 0:
             return not self._is_named(top.block)
@@ -398,12 +433,11 @@ class FrameBuffer:
                     cell = CellPainter(look, cell)
                 cells[place.block] = cell
             strips.append(cell.strip(place.line))
-        top, below = (places[0], places[1]) if head_rows else (None, None)
+        top = places[0] if head_rows else None
         # It covers a row, which must not be all that is seen of its cell.
         self.has_head = (
             top is not None
-            and below is not None
-            and below.block == top.block
+            and any(place and place.block == top.block for place in places[1:2])
             and looks.is_head_away(top)
         )
         if top is not None and self.has_head:

@@ -11,9 +11,10 @@ from textual.message import Message
 from textual.widget import Widget
 
 from antiphon.render.text_lines import language_of
-from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
+from antiphon.widgets.block_list.block_list import BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon.widgets.editor import CellEditor
+from antiphon_kernel.text.lines import line_start
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind, Status
 
@@ -22,8 +23,7 @@ class DocumentView(Widget):
     """Widget that the app mounts: `cells`, and `editor` while a cell is edited.
 
     The editor's messages bubble out of here: `CellEditor.Left` (the editor is closed already and
-    the list has the focus), `NeighbourRequested` (done already), `UndoRequested`, `RedoRequested`,
-    `CursorMoved`, `Edited`.
+    the list has the focus), `CursorMoved`, `Edited`.
     """
 
     DEFAULT_CSS = """
@@ -105,7 +105,7 @@ class DocumentView(Widget):
         )
         editor.is_page = self.source.is_file
         self.editor = editor
-        self.cells.editing.attach(editor)
+        self.cells.looks.attach(editor)
         self.cells.pin(block, offset, row)
         self._show_cursors()
         self.mount(editor)
@@ -121,17 +121,15 @@ class DocumentView(Widget):
 
     def cursor_in(self, block: str) -> int | None:
         """Return where the cursor is in a cell, or was last."""
-        editor = self.editor
-        if editor is not None and editor.block == block:
+        if (editor := self.cells.looks.editor_over(block)) is not None:
             return editor.cursor_offset
         return self._last_places.get(block, (None,))[0]
 
     def go_to_line(self, block: str, line: int) -> None:
         """Show a line of a cell, counted from 0, in which editing it then begins."""
         self.leave()
-        text, offset = self.source.text(block), 0
-        for _ in range(line):
-            offset = text.find("\n", offset) + 1 or offset
+        text = self.source.text(block)
+        offset = line_start(text, min(line, text.count("\n")))
         self._last_places[block] = offset, None
         self.cells.focus_cell(block, reveal=False)
         self.cells.viewport.height = self.cells.size.height
@@ -151,7 +149,7 @@ class DocumentView(Widget):
         row = self.cells.viewport.row_of(editor.block, editor.cursor_row)
         self._last_places[editor.block] = (editor.cursor_offset, editor.anchor_offset)
         self.editor = None
-        self.cells.editing.attach(None)
+        self.cells.looks.attach(None)
         if row is not None:
             self.cells.pin(editor.block, editor.cursor_offset, row)
         self.cells.draw()
@@ -161,27 +159,20 @@ class DocumentView(Widget):
         """The screen row that shows a place now, else the one nearest to where it is."""
         cells = self.cells
         line = cells.shown.line_of(block, offset)
-        row = cells.viewport.row_of(block, line)
-        if row is None:
+        if cells.viewport.row_of(block, line) is None:
             cells.reveal(block, offset)
-            row = cells.viewport.row_of(block, line)
-        return row if row is not None else 0
+        return cells.viewport.row_of(block, line) or 0
 
     def _first_finished_line(self, block: str) -> int:
         """Start of the first line on screen that nobody is writing on."""
         text = self.source.document.text(block)
         header = self.source.header(block)
-        end = len(text)
-        if header.status == Status.RUNNING:
-            end = text.rfind("\n", 0, end) + 1
+        end = text.rfind("\n") + 1 if header.status == Status.RUNNING else len(text)
         if header.kind == BlockKind.THINKING and self.source.is_folded(block):
             return 0
         picture = self.cells.shown.rendering(block)
         first = None
-        for row in self.cells.viewport.seen_rows(block):
-            place = self.cells.viewport.places[row]
-            if place is None or place.line < 0:
-                continue
+        for place in self.cells.shown.lines(block):
             offset = picture.offset_at(place.line, 0)
             if offset is None or offset >= max(end, 1):
                 break
@@ -198,14 +189,11 @@ class DocumentView(Widget):
     def _carry_last_places(self, change: CellChange) -> None:
         """Cursors that were left behind stay between the same characters."""
         for text in change.texts:
-            last = self._last_places.get(text.block)
-            if last is None:
-                continue
-            offset, anchor = last
-            if anchor is not None:
-                anchor = shift_through(anchor, text.splices, stick="left")
-            offset = shift_through(offset, text.splices, stick="left")
-            self._last_places[text.block] = (offset, anchor)
+            if text.block in self._last_places:
+                offset, anchor = self._last_places[text.block]
+                offset = shift_through(offset, text.splices, stick="left")
+                anchor = anchor and shift_through(anchor, text.splices, stick="left")
+                self._last_places[text.block] = (offset, anchor)
         if self.editor is not None and self.editor.block in change.changed:
             self._show_cursors()
 
@@ -218,25 +206,25 @@ class DocumentView(Widget):
         if event.widget is self.cells:
             self.leave()
 
-    @on(CellEditor.NeighbourRequested)
-    def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
-        block = self.cells.order.neighbour(event.editor.block, event.direction)
+    def edit_neighbour(self, direction: int) -> None:
+        """Edit the cell below (1) or above (-1) the one that is edited."""
+        block = None if self.editor is None else self.editor.block
+        if block is not None:
+            block = self.cells.order.neighbour(block, direction)
         while block is not None and self.source.edit_denied_reason(block) is not None:
-            block = self.cells.order.neighbour(block, event.direction)
+            block = self.cells.order.neighbour(block, direction)
         if block is not None:
             self.cells.reveal(block)
             self.edit(block)
         else:
-            where = "below" if event.direction > 0 else "above"
+            where = "below" if direction > 0 else "above"
             self.post_message(self.EditRefused(f"There is no cell to edit {where}."))
 
-    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    def _scroll_cells(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
         event.stop()
-        self.cells.scroll_rows(WHEEL_ROWS)
-
-    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.cells.scroll_rows(-WHEEL_ROWS)
+        self.cells.scroll_by_wheel(event)
 
 
 NOT_YET: Final = "This context is still being read: its cells can be edited in a moment."

@@ -1,12 +1,14 @@
-"""Gutter left of a cell's lines: the author's name where it changes, a bar, unread marks."""
+"""Gutter left of a cell's lines: author, bar and unread marks; numbers of the lines of a file."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
+from functools import cache
 from itertools import chain, count
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -14,7 +16,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.lines import RenderedCell
 from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH
+from antiphon.widgets.editor import CellEditor
 
 GutterWidth = Literal["auto", "narrow", "wide"]
 """Width of the gutter as a person sets it; `auto` follows the width of the view."""
@@ -85,6 +89,58 @@ class RowNumber(NamedTuple):
     is_current: bool
 
 
+LEAST_DIGITS = 3
+"""Digits for which there is always room."""
+
+
+class LineIndex:
+    """Numbers of lines by their offsets, counted from the place that was asked for last."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.count = text.count("\n") + 1
+        self._offset = self._number = 0
+
+    def number(self, offset: int) -> int:
+        """Return the line, from 0, that a code point is in."""
+        if offset >= self._offset:
+            self._number += self.text.count("\n", self._offset, offset)
+        else:
+            self._number -= self.text.count("\n", offset, self._offset)
+        self._offset = offset
+        return self._number
+
+    def line_at(self, offset: int) -> int | None:
+        """Return the line that begins at a code point; None if none does."""
+        is_start = not offset or self.text[offset - 1 : offset] == "\n"
+        return self.number(offset) if is_start else None
+
+
+class FileGutter(NamedTuple):
+    """Everything that the numbers beside a file depend on."""
+
+    lines: LineIndex | None
+    """Of the text that is shown; None while it is edited."""
+    marks: Mapping[int, LineMark]
+    editor: CellEditor | None
+    current: int | None
+    """The line of the person's cursor."""
+
+    def beside(self, picture: RenderedCell | None, row: int) -> RowNumber:
+        """Return the number beside a row; rows on which a line goes on have none."""
+        line = None
+        if self.editor is not None:
+            shown = self.editor.row_cache
+            number, section = (shown.sections[row - shown.top : row - shown.top + 1] or [(0, 1)])[0]
+            line = None if section else number
+        elif self.lines is not None and picture is not None:
+            runs = picture.line(row).runs
+            line = self.lines.line_at(runs[0].offset) if runs else None
+        if line is None:
+            return RowNumber("", None, False)
+        return RowNumber(str(line + 1), self.marks.get(line), line == self.current)
+
+
 class GutterStyle(NamedTuple):
     """Properties that a cell's gutter depends on."""
 
@@ -104,7 +160,8 @@ class GutterPainter:
     def __init__(self, columns: Columns, theme: CellTheme) -> None:
         self.columns = columns
         self.theme = theme
-        self._drawn: dict[tuple[GutterStyle, bool, bool], Strip] = {}
+        self.beside: Final = cache(self._beside)
+        """Returns what is left of one line of a cell."""
 
     def head(self, look: GutterStyle) -> Strip:
         """The line above a cell with its author's name, where the gutter has no room for it."""
@@ -131,13 +188,6 @@ class GutterPainter:
             strip = Strip.join([strip.crop(0, width - 1), Strip([Segment("…", ground)])])
         return strip.adjust_cell_length(columns.width, ground)
 
-    def beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
-        """Left of one line of a cell."""
-        key = (look, is_first, is_unread)
-        if key not in self._drawn:
-            self._drawn[key] = self._draw(*key)
-        return self._drawn[key]
-
     def blame(self, label: str, colour: int) -> Strip:
         """Return the gutter with the author of the line's first text; their bar if both fit."""
         author = self.theme.author(colour)
@@ -160,7 +210,7 @@ class GutterPainter:
         number = f"{row.text:>{self.columns.gutter - 2}}"
         return Strip([Segment(number, style), mark, _GAP], self.columns.gutter)
 
-    def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
+    def _beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
         sign = _FOCUSED_BAR if look.is_focused else _DRIFT_BAR if look.is_drift else _BAR
         bar = Segment(sign, Style(color=author.color))

@@ -16,16 +16,14 @@ class HeightIndex:
     costs as much as there are cells below it, which are few: documents grow at their end.
     """
 
-    def __init__(self, cells: Iterable[tuple[str, int]] = (), *, chunk: int = 256) -> None:
-        """`chunk` is that of `PrefixSums`."""
-        self._chunk = chunk
+    def __init__(self, cells: Iterable[tuple[str, int]] = ()) -> None:
         self.replace_all(cells)
 
     def replace_all(self, cells: Iterable[tuple[str, int]]) -> None:
         heights = dict(cells)
         self._keys = list(heights)
         self._index = {key: at for at, key in enumerate(self._keys)}
-        self._rows = PrefixSums(heights.values(), chunk=self._chunk)
+        self._rows = PrefixSums(heights.values(), chunk=256)
 
     @property
     def total(self) -> int:

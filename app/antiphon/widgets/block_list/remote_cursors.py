@@ -112,8 +112,7 @@ class Ink:
                     # The text beside the place, within its line.
                     text, at = text_of(block), start
                     start = max(text.rfind("\n", 0, at) + 1, at - _FLASH_AROUND)
-                    end = text.find("\n", at)
-                    end = min(len(text) if end < 0 else end, at + _FLASH_AROUND)
+                    end = at + len(text[at : at + _FLASH_AROUND].partition("\n")[0])
             self.add(block, start, end, colour)
 
     def carry(self, block: str, splice: TextSplice) -> None:
@@ -329,11 +328,9 @@ class RemoteCursors:
     def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
         cursors = self._blocks.get(block, {})
         for client, cursor in cursors.items():
-            offset, anchor = cursor.offset, cursor.anchor
             stick: Literal["left", "right"] = "right" if cursor.streaming else "left"
-            offset = shift_through(offset, splices, stick=stick)
-            if anchor is not None:
-                anchor = shift_through(anchor, splices, stick="left")
+            offset = shift_through(cursor.offset, splices, stick=stick)
+            anchor = cursor.anchor and shift_through(cursor.anchor, splices, stick="left")
             cursors[client] = replace(cursor, offset=offset, anchor=anchor)
 
     def _drop(self, client: int) -> set[str]:

@@ -1,30 +1,26 @@
-"""Places of texts on the lines of cells: what stays still while they change, and the editor."""
+"""Places of texts on the lines of cells, and what stays still while they change."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Final
-
-from textual.geometry import Region
 
 from antiphon.render.lines import RenderedCell
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
-from antiphon.widgets.block_list.remote_cursors import Ink
 from antiphon.widgets.block_list.viewport import Anchor, LineRef, Viewport
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.types.presence import TextPlace
 
 
+@dataclass(eq=False)
 class ShownText:
     """Places of texts and lines of cells, also of the cell that is being edited."""
 
-    def __init__(self, looks: CellPresenter, viewport: Viewport) -> None:
-        self._looks = looks
-        self._viewport = viewport
+    _looks: CellPresenter
+    _viewport: Viewport
 
     def rendering(self, block: str) -> RenderedCell:
         """Return the picture of a cell as it is now. Raises KeyError."""
@@ -50,10 +46,9 @@ class ShownText:
         """Return the first text below the running head; None while the tail is followed."""
         if self._viewport.following:
             return None
-        for place in self._viewport.places[self._viewport.head_rows :]:
-            if place is not None and place.line >= 0 and (text := self.text_of(place)) is not None:
-                return text
-        return None
+        below = self._viewport.places[self._viewport.head_rows :]
+        lines = (self.text_of(place) for place in below if place is not None and place.line >= 0)
+        return next(filter(None, lines), None)
 
     def text_of(self, line: LineRef) -> TextPlace | None:
         """Return the text that a line of a cell shows, if it shows any."""
@@ -79,19 +74,17 @@ HELD_ROW: Final = 3
 """The row of the view that a held place stays in."""
 
 
+@dataclass(eq=False)
 class ScrollAnchor:
     """Chooses the anchor after each frame, and finds its line again before the next."""
 
-    def __init__(
-        self, source: CellModel, looks: CellPresenter, viewport: Viewport, shown: ShownText
-    ) -> None:
-        self._source = source
-        self._looks = looks
-        self._viewport = viewport
-        self._shown = shown
-        self._is_on_cursor = False
-        self._held: Anchor | None = None
-        """A place that the view does not follow the tail away from."""
+    _source: CellModel
+    _looks: CellPresenter
+    _viewport: Viewport
+    _shown: ShownText
+    _is_on_cursor: bool = False
+    _held: Anchor | None = None
+    """A place that the view does not follow the tail away from."""
 
     def follow_texts(self, changes: Sequence[TextChange]) -> None:
         """Carry the anchor along with text that changed in its cell."""
@@ -141,29 +134,21 @@ class ScrollAnchor:
         editor = self._looks.editor
         row = None if editor is None else self._viewport.row_of(editor.block, editor.cursor_row)
         self._is_on_cursor = row is not None
+        rows = range(0) if row is None else range(row, row + 1)
         if row is None and focused is not None:
-            # The first row on the screen that stays found if the lines of its cell change.
             rows = self._viewport.seen_rows(focused)
-            places = ((one, self._viewport.places[one]) for one in rows)
-            held = (
-                one
-                for one, place in places
-                if place is not None and (place.line < 0 or self._offset_of(place) is not None)
-            )
-            row = next(held, next(iter(rows), None))
-        if row is not None:
-            place = self._viewport.places[row]
-            if place is not None:
-                self._viewport.anchor_on(*place, row, self._offset_of(place))
-            return
-        first = True
-        for row, place in enumerate(self._viewport.places):
-            offset = None if place is None else self._offset_of(place)
-            if place is not None and (first or offset is not None):
+        is_chosen, is_first = bool(rows), True
+        for row in rows or range(len(self._viewport.places)):
+            if (place := self._viewport.places[row]) is None:
+                continue
+            # The first row that stays found if the lines of its cell change.
+            offset = self._offset_of(place)
+            stays = offset is not None or (is_chosen and place.line < 0)
+            if is_first or stays:
                 self._viewport.anchor_on(*place, row, offset)
-                first = False
-            if offset is not None:
+            if stays:
                 return
+            is_first = False
 
     def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
@@ -199,61 +184,3 @@ class ScrollAnchor:
         if offset is None or picture.place_of(offset)[0] != line:
             return None
         return offset
-
-
-class EditorPlacement:
-    """Keeps the editor, if there is one, over what the view shows of its cell."""
-
-    def __init__(self, ink: Ink, looks: CellPresenter, viewport: Viewport) -> None:
-        self._ink = ink
-        self._looks = looks
-        self._viewport = viewport
-        self._region: Region | None = None
-
-    def attach(self, editor: CellEditor | None) -> None:
-        """Lay an editor over its cell, with every frame from now on; None ends it."""
-        self._looks.editor = editor
-        self._region = None
-        if editor is not None:
-            editor.set_text_width(self._looks.editor_width(editor))
-            self.mark_hits()
-
-    def mark_hits(self) -> None:
-        """Mark in the editor the hits of the search that the list shows."""
-        editor, finder = self._looks.editor, self._looks.finder
-        if editor is not None:
-            editor.hits = tuple if finder is None else partial(finder.of, editor.block)
-
-    def place(self, height: int) -> None:
-        """Put the editor over the rows of its cell that are seen in a view of so many rows."""
-        editor = self._looks.editor
-        if editor is None:
-            return
-        places = self._viewport.places
-        rows = [
-            row
-            for row in self._viewport.seen_rows(editor.block)
-            if (place := places[row]) is not None and 0 <= place.line < editor.row_count
-        ]
-        columns = self._looks.columns
-        top = rows[0] if rows else height
-        first = places[top] if rows else None
-        room = len(rows)
-        if rows and all(place is None for place in places[rows[-1] + 1 :]):
-            # Room to grow below the last cell: a new row is then not a new layout.
-            room = height - top
-        region = Region(columns.gutter, top, columns.width - columns.gutter, max(1, room))
-        if region != self._region:
-            self._region, styles = region, editor.styles
-            styles.offset = (region.x, region.y)
-            styles.width, styles.height = region.width, region.height
-        elif editor.size != region.size:
-            # What it is told while it is being mounted, Textual may not hear.
-            editor.refresh(layout=True)
-        editor.ink = self._ink.of(editor.block)
-        editor.show_rows(
-            first.line if first is not None else 0,
-            len(rows),
-            width=region.width,
-            has_row_above=bool(top),
-        )

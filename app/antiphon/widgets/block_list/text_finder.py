@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.document.schema import TEXT
-from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.signal import Signal
 
 SLICE_SECONDS: Final = 0.004
@@ -149,15 +149,8 @@ class TextFinder:
             self._pending[block] = start
         hits = self._hits.get(block, ())
         at = bisect_right(hits, start, key=lambda hit: hit.end)
-        shifted = list(hits[at:])
-        for splice in splices:
-            shifted = [
-                Hit(
-                    shift_offset(hit.start, splice, stick="right"),
-                    shift_offset(hit.end, splice, stick="left"),
-                )
-                for hit in shifted
-            ]
+        ends = ((shift_through(one.start, splices, stick="right"), one.end) for one in hits[at:])
+        shifted = [Hit(start, shift_through(end, splices, stick="left")) for start, end in ends]
         if not shifted:
             return False
         self._hits[block] = (*hits[:at], *(hit for hit in shifted if hit.start < hit.end))

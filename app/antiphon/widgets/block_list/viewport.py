@@ -7,7 +7,7 @@ measures the cells that it passes. Nothing here draws.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -72,32 +72,24 @@ def first_seen(places: Iterable[LineRef | None]) -> tuple[int, LineRef] | None:
     return next(((row, place) for row, place in enumerate(places) if place is not None), None)
 
 
+@dataclass(eq=False)
 class Viewport:
     """The view as a window of rows over cells of known and guessed heights."""
 
-    def __init__(
-        self,
-        heights: HeightIndex,
-        measure: Callable[[str], Measured],
-        settle: Callable[[str, int, int], int] = lambda block, line, rows: line,
-    ) -> None:
-        """Args:
-        heights: of all cells.
-        measure: tells the height of a cell, of which a part may be guessed.
-        settle: makes the height exact for so many lines around a line of a cell, and tells the
-            number that the line has then.
-        """
-        self._heights = heights
-        self._measure = measure
-        self._settle = settle
-        self.height = 0
-        """Rows on screen."""
-        self.following = True
-        """The last line stays on the last row."""
-        self.anchor: Anchor | None = None
-        """The line that stays where it is while not following."""
-        self.places: list[LineRef | None] = []
-        """The content of each row of the screen since `layout`."""
+    _heights: HeightIndex
+    _measure: Callable[[str], Measured]
+    """Tells the height of a cell, of which a part may be guessed."""
+    _settle: Callable[[str, int, int], int] = lambda block, line, rows: line
+    """Makes the height exact for so many lines around a line of a cell, and tells its number then.
+    """
+    height: int = 0
+    """Rows on screen."""
+    following: bool = True
+    """The last line stays on the last row."""
+    anchor: Anchor | None = None
+    """The line that stays where it is while not following."""
+    places: list[LineRef | None] = field(default_factory=list)
+    """The content of each row of the screen since `layout`."""
 
     # Laying out
 

@@ -41,14 +41,12 @@ class CompletionList(ThemedWidget):
     CompletionList.-open { display: block; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.completion: Completion | None = None
-        self.has_moved = False
-        """Whether the person has chosen a line; else the first is only the likely one."""
-        self._at = 0
-        self.margin = 1
-        """The column in which it begins."""
+    completion: Completion | None = None
+    has_moved = False
+    """Whether the person has chosen a line; else the first is only the likely one."""
+    _at = 0
+    margin = 1
+    """The column in which it begins."""
 
     @property
     def is_open(self) -> bool:
@@ -129,7 +127,7 @@ message's first."""
 _ROWS_BESIDE: Final = 7
 """Rows of the screen that a message leaves: four of frame and hints, three of the document."""
 
-_ADDRESS: Final = re.compile(r"@(\S+)")
+_FIRST_WORD: Final = re.compile(r"\S+")
 
 
 class ComposerEditor(CellEditor):
@@ -309,13 +307,12 @@ class PromptMark(ThemedWidget):
     PromptMark { width: 3; height: 100%; }
     """
 
-    is_command: reactive[bool] = reactive(False)
+    begun: reactive[str] = reactive("")
+    """The first word of the message."""
     asks: reactive[bool] = reactive(False)
     """Enter asks before it runs the command."""
     is_private: reactive[bool] = reactive(False)
     """Nobody else sees the message."""
-    addressed: reactive[str] = reactive("")
-    """The one who is to answer the message, if it says so."""
     colour: reactive[int | None] = reactive(None)
     """The colour slot of the person who writes here."""
 
@@ -331,14 +328,14 @@ class PromptMark(ThemedWidget):
         author = theme.dim if self.colour is None else theme.author(self.colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
         style, prompt = theme.mode_write, PRIVATE_PROMPT if self.is_private else PROMPT
-        if self.is_command and self.asks:
+        if self.begun.startswith(SHELL_MARK) and self.asks:
             style, prompt = theme.unread, ASKING_PROMPT
-        elif self.is_command:
+        elif self.begun.startswith(SHELL_MARK):
             style, prompt = theme.tool_prompt, SHELL_PROMPT
-        elif self.addressed:
+        elif self.begun.startswith("@") and len(self.begun) > 1:
             prompt = PRIVATE_PROMPT if self.is_private else ADDRESS_PROMPT
             author = theme.mode_write if name else author
-            name = cut_to(f"@{self.addressed}", room - 1) if name else ""
+            name = cut_to(displayable_in_a_row(self.begun), room - 1) if name else ""
         style = theme.dim if self._user.denial is not None else style
         return Strip(
             [
@@ -425,7 +422,6 @@ class Composer(Horizontal):
     def _show_purpose(self) -> None:
         draft, mark = self.draft, self.mark
         asks = (self.is_mounted and self._is_long) or not draft.is_typed_here
-        addressed = _ADDRESS.match(draft.text)
         mark.is_private, mark.asks = draft.is_private, asks
-        mark.is_command = draft.text.startswith(SHELL_MARK)
-        mark.addressed = displayable_in_a_row(addressed[1]) if addressed else ""
+        first = _FIRST_WORD.match(draft.text)
+        mark.begun = first[0] if first else ""

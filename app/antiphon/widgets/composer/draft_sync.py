@@ -9,17 +9,17 @@ knows nothing of its undo.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from antiphon.widgets.editor import ORIGIN as TYPED
+from antiphon_kernel.client.address import take_lock
 from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
@@ -133,26 +133,21 @@ class PrivateDraftFile:
     def take(self, context: str) -> str:
         """Take a file that no other window has, one with a text if there is one; return its text.
 
-        Raises:
-            OSError: if there is none to be had.
+        Raises OSError if there is none to be had.
         """
         name = sha256(f"{self._place}\n{context}".encode()).hexdigest()[:32]
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files = [self._folder / f"{name}-{number}.txt" for number in range(WINDOWS)]
         # `sorted` keeps the order of equals: those with a text come first.
         for path in sorted(files, key=lambda one: not one.exists()):
-            lock = _lock(path.with_suffix(".lock"))
+            lock = take_lock(path.with_suffix(".lock"), seconds=0)
             if lock is not None:
                 self.path, self._lock = path, lock
                 return path.read_text("utf-8") if path.exists() else ""
         raise OSError(0, f"{WINDOWS} other windows have private drafts here")
 
     def write(self, text: str) -> None:
-        """Keep a text; none if it is empty.
-
-        Raises:
-            OSError: if it cannot be written.
-        """
+        """Keep a text; none if it is empty. Raises OSError."""
         if self.path is None:
             return
         if text:
@@ -165,17 +160,6 @@ class PrivateDraftFile:
         if self._lock is not None:
             os.close(self._lock)
             self.path = self._lock = None
-
-
-def _lock(path: Path) -> int | None:
-    """Return a lock on a file that is held until it is closed; None if somebody else has one."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
 
 
 SHELL_MARK: Final = "!"
@@ -278,9 +262,7 @@ class DraftSync:
     def step(self, direction: int) -> bool:
         """Take back the last step in a private message (-1) or do it again (1), if there is one."""
         splices = () if self._undo is None else self._undo.step(direction)
-        with self.local.transaction(UNDO):
-            for splice in splices:
-                self.local.splice(LOCAL_BLOCK, splice.offset, splice.deleted, splice.inserted)
+        _repeat(splices, self.local, LOCAL_BLOCK, UNDO)
         return bool(splices)
 
     def _withdraw(self) -> None:
@@ -288,8 +270,7 @@ class DraftSync:
         block, self.block = self.block, None
         if block is not None:
             self._former = block
-            with self._shared.transaction(ORIGIN):
-                self._shared.splice(block, 0, len(self._shared.text(block)), "")
+            self._write_block(block, "")
 
     def _keep(self) -> None:
         if self._file is None:
@@ -324,8 +305,7 @@ class DraftSync:
         self._latest[0] = self
         self._former, self._carried = former.block or former._former, former.text
         self._file, former._file = former._file, None
-        with self.local.transaction(ORIGIN):
-            self.local.splice(LOCAL_BLOCK, 0, 0, former.text)
+        self._insert(former.text)
         self._undo = former._undo
 
     def attach(self, principal: str, taken: Collection[str] = ()) -> None:
@@ -340,9 +320,7 @@ class DraftSync:
         typed = self.text
         kept = self._kept_text()
         if kept or self.is_private:
-            gap = "\n" if kept and typed and not kept.endswith("\n") else ""
-            with self.local.transaction(ORIGIN):
-                self.local.splice(LOCAL_BLOCK, 0, 0, kept + gap)
+            self._insert(_ended(kept) if typed else kept)
             self._undo = self._undo or DraftUndo(self.text)
             self._keep()
             return
@@ -360,12 +338,11 @@ class DraftSync:
             return
         self.block = found
         kept = self._shared.text(found)
-        gap = "\n" if typed and not kept.endswith("\n") else ""
+        before = _ended(kept) if typed else kept
         if typed:
             with self._shared.transaction(ORIGIN):
-                self._shared.append(found, gap + typed)
-        with self.local.transaction(ORIGIN):
-            self.local.splice(LOCAL_BLOCK, 0, 0, kept + gap)
+                self._shared.append(found, before[len(kept) :] + typed)
+        self._insert(before)
 
     def clear(self) -> None:
         """Empty the message; the same draft block serves for the next one."""
@@ -395,8 +372,7 @@ class DraftSync:
     def detach(self) -> str:
         """Let go of the draft block, to be submitted; the message is empty then.
 
-        Raises:
-            ValueError: if no kernel has said yet who writes here.
+        Raises ValueError if no kernel has said yet who writes here.
         """
         if self.block is None:
             raise ValueError("there is no draft block yet")
@@ -428,16 +404,14 @@ class DraftSync:
         if is_there and not self._shared.header(block).is_draft:
             return
         since, other = self.text, self.block
-        with self.local.transaction(ORIGIN):
-            self.local.splice(LOCAL_BLOCK, 0, 0, text + ("\n" if since else ""))
+        self._insert(text + ("\n" if since else ""))
         if self.is_private:
             self.block = block if is_there else None
             self._withdraw()
         elif is_there:
             self._take_block(block)
             if other is not None:
-                with self._shared.transaction(ORIGIN):
-                    self._shared.splice(other, 0, len(self._shared.text(other)), "")
+                self._write_block(other, "")
         elif other is not None:
             self._take_block(other)
         else:
@@ -445,8 +419,16 @@ class DraftSync:
 
     def _take_block(self, block: str) -> None:
         self.block = block
+        self._write_block(block, self.text)
+
+    def _write_block(self, block: str, text: str) -> None:
         with self._shared.transaction(ORIGIN):
-            self._shared.splice(block, 0, len(self._shared.text(block)), self.text)
+            self._shared.splice(block, 0, len(self._shared.text(block)), text)
+
+    def _insert(self, text: str) -> None:
+        """Write a text that others see already, or nobody is to see, before what is typed."""
+        with self.local.transaction(ORIGIN):
+            self.local.splice(LOCAL_BLOCK, 0, 0, text)
 
     def _former_draft(self) -> str | None:
         """Return the draft block of the message that was carried over, if it is still one."""
@@ -495,11 +477,11 @@ class DraftSync:
         elif change.origin != TYPED:
             self.is_typed_here = False
         self._is_copy = False
+        splices = [one for text in change.texts for one in text.splices]
         if self._undo is not None:
             if change.origin == ORIGIN:
                 self._undo = DraftUndo(self.text)
             elif change.origin != UNDO:
-                splices = [one for text in change.texts for one in text.splices]
                 self._undo.record(splices, self._clock.now_ms())
             self._keep()
             return
@@ -508,10 +490,7 @@ class DraftSync:
         if self.block is None:
             self.share()
             return
-        with self._shared.transaction(ORIGIN):
-            for text in change.texts:
-                for splice in text.splices:
-                    self._shared.splice(self.block, splice.offset, splice.deleted, splice.inserted)
+        _repeat(splices, self._shared, self.block, ORIGIN)
 
     def _shared_changed(self, change: DocumentChange) -> None:
         if change.origin == ORIGIN or self.block is None:
@@ -523,8 +502,15 @@ class DraftSync:
                 return
         for text in change.texts:
             if text.block == self.block:
-                with self.local.transaction(ORIGIN):
-                    for splice in text.splices:
-                        self.local.splice(
-                            LOCAL_BLOCK, splice.offset, splice.deleted, splice.inserted
-                        )
+                _repeat(text.splices, self.local, LOCAL_BLOCK, ORIGIN)
+
+
+def _repeat(splices: Iterable[TextSplice], document: Document, block: str, origin: str) -> None:
+    with document.transaction(origin):
+        for one in splices:
+            document.splice(block, one.offset, one.deleted, one.inserted)
+
+
+def _ended(text: str) -> str:
+    """Return a text with an end of its last line, if it has lines."""
+    return text if not text or text.endswith("\n") else f"{text}\n"

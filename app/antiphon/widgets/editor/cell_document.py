@@ -141,11 +141,7 @@ class CellDocument(DocumentBase):
         return EditResult(done.new_end, replaced)
 
     def splice(self, splice: TextSplice) -> Replaced:
-        """Apply one splice, in code points.
-
-        Raises:
-            ValueError: if it is outside the text.
-        """
+        """Apply one splice, in code points. Raises ValueError if it is outside the text."""
         behind = splice.offset + splice.deleted
         if splice.offset < 0 or splice.deleted < 0 or behind > self.length:
             raise ValueError(f"{splice} is outside a text of {self.length} code points")
@@ -409,10 +405,6 @@ class CellWrappedDocument(WrappedDocument):
     def height(self) -> int:
         return self._rows.total
 
-    @property
-    def lines(self) -> list[list[str]]:
-        return [self.get_sections(row) for row in range(self.document.line_count)]
-
     def cells(self, line: int, section: int) -> LineCells:
         """Return the cells of a section; columns count from its start."""
         start, end = self.section_span(line, section)
@@ -459,10 +451,6 @@ class CellWrappedDocument(WrappedDocument):
         if section < count - 1 and column >= end - start:
             column = cells.at(cells.left(end - start) - 1)
         return start + column
-
-    def get_sections(self, line_index: int) -> list[str]:
-        count = len(self._wrap_offsets[line_index]) + 1
-        return [self.cells(line_index, section).shown for section in range(count)]
 
 
 class WrappedNavigator(DocumentNavigator):

@@ -50,8 +50,6 @@ class CellEditor(PlainTextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+up", "neighbour(-1)", "Edit the cell above", show=False),
-        Binding("ctrl+down", "neighbour(1)", "Edit the cell below", show=False),
         Binding("ctrl+home", "text_start", "To the start of the text", show=False),
     ]
 
@@ -63,18 +61,6 @@ class CellEditor(PlainTextArea):
 
     class Left(EditorMessage):
         """Esc without a selection: the person is done here."""
-
-    class UndoRequested(EditorMessage):
-        """Ctrl+Z."""
-
-    class RedoRequested(EditorMessage):
-        """Ctrl+Y."""
-
-    @dataclass
-    class NeighbourRequested(EditorMessage):
-        """Ctrl+Up (-1) or Ctrl+Down (1)."""
-
-        direction: int
 
     @dataclass
     class WriteRefused(EditorMessage):
@@ -287,12 +273,6 @@ class CellEditor(PlainTextArea):
             count = f"{lines:,} lines" if lines > 1 else "1 line"
             self.fold(start, start + len(text), f"[pasted {count} · {size}]")
 
-    def undo(self) -> None:
-        """Undo is the document's, by author: the text area's would take back others' text."""
-        self.post_message(self.UndoRequested(self))
-
-    def redo(self) -> None:
-        self.post_message(self.RedoRequested(self))
-
-    def action_neighbour(self, direction: int) -> None:
-        self.post_message(self.NeighbourRequested(self, direction))
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave undo to the document's, by author: the text area's would take back others' text."""
+        return action not in ("undo", "redo") and super().check_action(action, parameters)

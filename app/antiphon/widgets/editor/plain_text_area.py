@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.segment import Segment
@@ -17,10 +16,9 @@ from textual.widgets import TextArea
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_source import CodeSource
-from antiphon.render.lines import StyleSpan
+from antiphon.render.lines import StyleSpan, overlapping
 from antiphon.render.markdown_source import MarkdownSource
 from antiphon.textual_patches.screens import remove_watchers
-from antiphon.textual_patches.text_area import HostedTextArea
 from antiphon.widgets.editor.cell_document import (
     FOLDED,
     CellDocument,
@@ -42,7 +40,7 @@ from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.records import TextSplice
 
 
-class PlainTextArea(HostedTextArea, ThemedWidget):
+class PlainTextArea(TextArea, ThemedWidget):
     """Shows rows of its text, wrapped at a width that it is told; does not scroll by itself.
 
     Subclasses say with `_changed` what follows from a change of the text, its rows or the cursor.
@@ -207,17 +205,6 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
     def wrap_width(self) -> int:
         return self._text_columns
 
-    @property
-    def text(self) -> str:
-        return self.document.text
-
-    @text.setter
-    def text(self, value: str) -> None:
-        self.replace(value, self.document.start, self.document.end)
-
-    def load_text(self, text: str) -> None:
-        self.text = text
-
     def _apply(self, splice: TextSplice) -> Replaced:
         done = self.document.splice(splice)
         self._replaced(done)
@@ -235,8 +222,11 @@ class PlainTextArea(HostedTextArea, ThemedWidget):
         start, end = (self.document.location_of(offset) for offset in offsets)
         self.selection = Selection(start, end)
 
-    def _rewrap_and_refresh_virtual_size(self) -> None:
-        self.wrapped_document.wrap(self._text_columns, self.indent_width)
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        return Offset()
+
+    def _refresh_size(self) -> None:
+        """The host gives the size."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         if self.has_focus:
@@ -349,14 +339,17 @@ class RowCache:
         low, high = sorted(area.selection)
         cursor = area.selection.end if area.has_focus else None
         at = wrap.document.location_of
-        places = [
-            (one, at(one.offset), None if one.anchor is None else at(one.anchor))
-            for one in area.others
-        ]
+        cursors = [(one, at(one.offset)) for one in area.others]
         fresh = [
             (at(one.start), at(one.end), ink_style(one, theme))
             for one in (area.ink if theme.ink else ())
         ]
+        selections: list[tuple[Location, Location, Style]] = []
+        for one, place in cursors:
+            if one.anchor is not None:
+                other, style = at(one.anchor), theme.selections[one.colour % len(theme.selections)]
+                selections.append((min(place, other), max(place, other), style))
+        selections.append((low, high, theme.own_selection))
         hits, source = area.hits(), area.source
         lines: list[LabelledLine] = []
         own_place = None
@@ -364,13 +357,17 @@ class RowCache:
         for row, (line, section) in enumerate(self.sections, top):
             span = _CachedSpan(wrap, line, section)
             marks = [mark for new in fresh for mark in span.marks(*new)]
-            selected, tags = self._others(span, places, width)
-            marks = [*marks, *self._hits(span, wrap, hits), *selected]
-            marks += span.marks(low, high, self._theme.own_selection)
+            marks += self._hits(span, wrap, hits)
+            marks += [mark for one in selections for mark in span.marks(*one)]
+            tags = [
+                CursorLabel.of(one, min(span.column(place), width - 1), theme)
+                for one, place in cursors
+                if span.holds(place)
+            ]
             least = 0
             if span.is_last and low <= span.ends[1] < high:
                 least = min(span.column(span.ends[1]), width - 1) + 1
-                marks.append(StyleSpan(least - 1, least, self._theme.own_selection))
+                marks.append(StyleSpan(least - 1, least, theme.own_selection))
             own = None
             if cursor is not None and span.holds(cursor):
                 own = min(span.column(cursor), width - 1)
@@ -400,30 +397,9 @@ class RowCache:
         if not hits:
             return
         low, high = (wrap.document.offset_of(place) for place in span.ends)
-        for at in range(bisect_right(hits, low, key=lambda hit: hit[1]), len(hits)):
-            start, end = hits[at]
-            if start >= high:
-                return
+        for start, end in overlapping(hits, low, high):
             low_place, high_place = wrap.document.location_of(start), wrap.document.location_of(end)
             yield from span.marks(low_place, high_place, self._theme.hit)
-
-    def _others(
-        self,
-        span: _CachedSpan,
-        places: Sequence[tuple[RemoteCursor, Location, Location | None]],
-        width: int,
-    ) -> tuple[list[StyleSpan], list[CursorLabel]]:
-        """Return what others have selected in a row, and their cursors in it."""
-        marks: list[StyleSpan] = []
-        tags: list[CursorLabel] = []
-        for other, place, anchor in places:
-            if anchor is not None:
-                style = self._theme.selections[other.colour % len(self._theme.selections)]
-                marks += span.marks(min(place, anchor), max(place, anchor), style)
-            if span.holds(place):
-                column = min(span.column(place), width - 1)
-                tags.append(CursorLabel.of(other, column, self._theme))
-        return marks, tags
 
     def _row(
         self,
@@ -510,10 +486,7 @@ class _CachedSpan:
 
     def styles(self, spans: Sequence[StyleSpan]) -> Iterator[StyleSpan]:
         """Yield the parts of the row's text that have a style of their own."""
-        for at in range(bisect_right(spans, self._start, key=lambda one: one.end), len(spans)):
-            start, end, style = spans[at]
-            if start >= self._end:
-                return
+        for start, end, style in overlapping(spans, self._start, self._end):
             low = self._cells.start(max(start, self._start) - self._start)
             high = self._cells.start(min(end, self._end) - self._start)
             yield StyleSpan(low, high, style)

@@ -101,9 +101,7 @@ class StatusLine(ThemedWidget):
     margin: reactive[int] = reactive(1)
     """Blank columns at the left."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown: object = None
+    _shown: object = None
 
     def update_spans(self, content: object) -> None:
         """Redraw if `content`, whatever the pieces are made from, has changed."""
@@ -134,13 +132,11 @@ class StatusRows(ThemedWidget):
     blank_columns: ClassVar[int] = 0
     """At the right, besides the one that each row ends with."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: list[Row] = []
-        self.rows_drawn = 0
-        """Rows that were redrawn so far; for measuring."""
+    _rows: Sequence[Row] = ()
+    rows_drawn = 0
+    """Rows that were redrawn so far; for measuring."""
 
-    def _new_rows(self) -> list[Row]:
+    def _new_rows(self) -> Sequence[Row]:
         """Return the rows as they are to be shown now."""
         raise NotImplementedError
 

@@ -56,9 +56,7 @@ class DraftPreview(ThemedWidget):
     margin: reactive[int] = reactive(1)
     """Blank columns at the left."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._drafts: tuple[Draft, ...] = ()
+    _drafts: tuple[Draft, ...] = ()
 
     def show(self, drafts: Sequence[Draft]) -> None:
         """The drafts with something in them, the latest ones if there are many."""
@@ -169,9 +167,7 @@ class LiveStrip(ThemedWidget):
     indent: reactive[int] = reactive(0)
     """Columns of the cells' gutter, in which names stand: the text stands behind it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.live: LiveText | None = None
+    live: LiveText | None = None
 
     def show(self, live: LiveText | None) -> None:
         if live == self.live:

@@ -36,11 +36,10 @@ def capture(source: Document, blocks: Sequence[str], client_id: int) -> Document
 class TakenBlocks:
     """Blocks of a context as they were at one of its versions."""
 
-    row: ContextRow
     document: Document
-    blocks: Sequence[str]
+    blocks: Sequence[str] = ()
     """In order."""
-    authors: Mapping[str, Copied]
+    authors: Mapping[str, Copied] = field(default_factory=dict)
 
     @classmethod
     async def read(
@@ -54,9 +53,8 @@ class TakenBlocks:
         """Read the authors of blocks; `document` has them as they were at the version."""
         numbers = await journal.block_numbers(row)
         known = {numbers[block]: block for block in blocks}
-        reader = InheritedAuthors(journal, row, document.schema)
-        authors = await reader.as_of(known, version) if known else {}
-        return cls(row, document, blocks, authors)
+        authors = InheritedAuthors(journal, row, document.schema)
+        return cls(document, blocks, await authors.as_of(known, version) if known else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,14 @@ def write_drift(
     actor: Actor,
     row: DriftRow,
     origin: DriftOrigin,
-    taken: TakenBlocks,
     principal_of: Callable[[str], Principal],
     time: int,
     changes: Changes,
+    taken: TakenBlocks | None = None,
 ) -> WrittenDrift:
     """Deliver a drift in one transaction of its target, which is one step of undo there."""
-    document, source = context.document, taken.document
+    document, taken = context.document, taken or TakenBlocks(context.document)
+    source = taken.document
     header_block = str(context.next_block_id(actor.principal.id))
     authors = {one: BlockId.parse(one).principal for one in taken.blocks}
     copies = {one: str(context.next_block_id(by)) for one, by in authors.items()}

@@ -24,6 +24,7 @@ from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import (
     AntiphonError,
     ErrorCode,
@@ -90,6 +91,7 @@ class OpenContexts:
         self._snapshots: dict[ContextId, SnapshotWriter] = {}
         self._lease_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._tasks = BackgroundTasks(_log)
         self._closing_idle: asyncio.Task[None] | None = None
         self._is_ending = False
         self._has_freed = False
@@ -370,14 +372,8 @@ class OpenContexts:
 
     def _start_closing_idle(self) -> None:
         self._idle_timer = None
-        self._closing_idle = asyncio.create_task(self.close_idle(), name="closing idle contexts")
-        self._closing_idle.add_done_callback(self._idle_closed)
-
-    def _idle_closed(self, task: asyncio.Task[None]) -> None:
-        self._closing_idle = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
-        self._watch_idle()
+        self._closing_idle = self._tasks.start(self.close_idle(), "closing idle contexts")
+        self._closing_idle.add_done_callback(lambda _: self._watch_idle())
 
     async def close_idle(self) -> None:
         """Close the contexts that nobody has used for long, the longest unused first.

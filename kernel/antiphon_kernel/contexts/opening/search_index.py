@@ -25,6 +25,7 @@ from antiphon_kernel.storage import (
     SearchTable,
     row_number,
 )
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
 from antiphon_kernel.types.signal import Signal
 
@@ -62,6 +63,7 @@ class SearchIndex:
         self._rows = rows
         self._open_context = open_context
         self._owns = owns
+        self._tasks = BackgroundTasks(_log)
         self._indexing: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -99,9 +101,8 @@ class SearchIndex:
         )
 
     def _start_indexing(self, rows: Sequence[ContextRow]) -> None:
-        if rows and self._indexing is None:
-            self._indexing = asyncio.create_task(self._index_all(rows), name="search index")
-            self._indexing.add_done_callback(self._indexed)
+        if rows and (self._indexing is None or self._indexing.done()):
+            self._indexing = self._tasks.start(self._index_all(rows), "search index")
 
     async def wait_indexed(self) -> None:
         """Wait until what has been found changed is indexed."""
@@ -164,11 +165,6 @@ class SearchIndex:
     async def _store(self, context: Context, texts: Sequence[IndexedText]) -> None:
         await context.wait_persisted()  # a version that is lost in a failing commit is given again
         await self.table.store(texts)
-
-    def _indexed(self, task: asyncio.Task[None]) -> None:
-        self._indexing = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("the search index stays behind: %s", error, exc_info=error)
 
 
 def _portions(rows: Sequence[int], lengths: Mapping[int, int]) -> Iterator[Sequence[int]]:

@@ -12,6 +12,7 @@ from antiphon_kernel.contexts.opening.page import store_page
 from antiphon_kernel.contexts.opening.segments import cut_state
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import Journal, Snapshot, StoredContext
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError
 
 _STATE_BYTES: Final = 1_000
@@ -34,6 +35,7 @@ class SnapshotWriter:
         self._limits = limits
         self._bytes = 0
         self._size = 0
+        self._tasks = BackgroundTasks(_log)
         self._writing: asyncio.Task[bool] | None = None
         self.count_from(stored)
         self._unsubscribe = context.committed.listen(self._committed)
@@ -48,7 +50,7 @@ class SnapshotWriter:
     def _committed(self, broadcast: Broadcast) -> None:
         self._transactions += 1
         self._bytes += len(broadcast.update)
-        if self._is_due() and self._writing is None:
+        if self._is_due() and (self._writing is None or self._writing.done()):
             self._start()
 
     def _is_due(self) -> bool:
@@ -62,15 +64,8 @@ class SnapshotWriter:
 
     def _start(self, *, with_index: bool = False) -> asyncio.Task[bool]:
         name = f"snapshot of {self._context.label}"
-        writing = asyncio.create_task(self._capture(with_index=with_index), name=name)
-        self._writing = writing
-        writing.add_done_callback(self._written)
-        return writing
-
-    def _written(self, task: asyncio.Task[bool]) -> None:
-        self._writing = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
+        self._writing = self._tasks.start(self._capture(with_index=with_index), name)
+        return self._writing
 
     async def _capture(self, *, with_index: bool) -> bool:
         """Write a snapshot; return whether it is on disk."""

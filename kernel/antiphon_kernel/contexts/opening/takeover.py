@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from antiphon_kernel.cluster import Ownership, forwarding
 from antiphon_kernel.contexts.context_users import UseScope
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
 from antiphon_kernel.contexts.opening.open_contexts import OpenContexts
 from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _log = logging.getLogger(__name__)
@@ -25,17 +27,15 @@ class Takeover:
     contexts: ContextRegistry
     open_contexts: OpenContexts
     look_seconds: float
-    _looking: asyncio.Task[None] | None = None
+    tasks: BackgroundTasks = field(default_factory=partial(BackgroundTasks, _log))
 
     def start(self) -> None:
         """Begin to look."""
-        self._looking = asyncio.create_task(self._look_forever(), name="look for dead kernels")
+        self.tasks.start(self._look_forever(), "look for dead kernels")
 
     async def close(self) -> None:
         """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait({self._looking})
+        await self.tasks.close()
 
     async def _look_forever(self) -> None:
         while True:

@@ -21,7 +21,7 @@ from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.render.notation import render_cell
 from tests.app.widgets.block_list.sample import AMY, THEME, Sample, SampleApp, on_screen
-from tests.app.widgets.editor.texts import edits, splice_of, texts
+from tests.app.widgets.editor.texts import edits, rows_of, splice_of, texts
 
 numbers = st.integers(0, 50)
 steps = st.lists(
@@ -104,7 +104,7 @@ def check_screen(app: SampleApp) -> None:
         if place is None or place.line < 0 or row == 0:  # the first may be a running head
             continue
         if editor is not None and editor.block == place.block:
-            expected = [text for rows in editor.wrapped_document.lines for text in rows]
+            expected = [text for rows in rows_of(editor.wrapped_document) for text in rows]
             assert editor.text == app.sample.here.text(place.block)
             whole = Strip([Segment(expected[place.line])])
             assert shown[row][3:].rstrip("▌ ") == whole.crop(0, width + 1).text.rstrip()

@@ -5,12 +5,14 @@ A long cell costs what is seen of it: counted in lines that are drawn.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
 from textual.pilot import Pilot
 
+from antiphon.render.cell_renderer import CellRenderer
+from antiphon.render.wrap import compose
 from antiphon.widgets.block_list import BlockList
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import Sample, SampleApp, on_screen
@@ -34,14 +36,16 @@ async def costs(turns: int) -> tuple[dict[str, int], dict[str, int]]:
 
         def measure(name: str, act: Callable[[int], object]) -> None:
             counts = []
-            before = cells.looks.pictures.drawn
             for number in range(ROUNDS):
                 with counted_calls() as count:
                     act(number)
                     cells.draw()
                 counts.append(count())
             called[name] = min(counts)
-            drawn[name] = cells.looks.pictures.drawn - before
+            with counted_calls(CellRenderer.update) as count:
+                act(ROUNDS)
+                cells.draw()
+            drawn[name] = count()
 
         measure("scroll up", lambda _: cells.scroll_rows(-3))
         measure("scroll down", lambda _: cells.scroll_rows(3))
@@ -95,17 +99,23 @@ def shown(cells: BlockList) -> list[str]:
     return [cells.render_line(y).text.rstrip() for y in range(cells.size.height)]
 
 
+@pytest.fixture
+def lines_drawn() -> Iterator[Callable[[], int]]:
+    with counted_calls(compose) as count:
+        yield count
+
+
 @pytest.mark.parametrize("name", LONG)
-async def test_long_cell_draws_what_is_seen(name: str) -> None:
+async def test_long_cell_draws_what_is_seen(name: str, lines_drawn: Callable[[], int]) -> None:
     async with opened(name) as (app, pilot, block):
         cells, source = app.cells, app.source
         length = len(source.text(block))
-        drawn = [cells.looks.pictures.lines_drawn]
+        drawn = [0]
 
         async def settle(what: str) -> None:
             cells.draw()
             await pilot.pause()
-            drawn.append(cells.looks.pictures.lines_drawn)
+            drawn.append(lines_drawn())
             assert drawn[-1] - drawn[-2] <= MOST, what
 
         await settle("opening")

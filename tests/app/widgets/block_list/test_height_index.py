@@ -24,7 +24,7 @@ def test_height_index_agrees_with_list(
     operations: list[tuple[str, int, int]], start: list[int]
 ) -> None:
     cells = [(f"s{at}", height) for at, height in enumerate(start)]
-    heights = HeightIndex(cells, chunk=4)
+    heights = HeightIndex(cells)
     for number, (what, where, height) in enumerate(operations):
         at = where % (len(cells) + 1)
         if what == "insert":

@@ -22,7 +22,7 @@ class World:
 
     def __init__(self, cells: list[Measured], height: int) -> None:
         self.cells = {f"c{number}": cell for number, cell in enumerate(cells)}
-        self.heights = HeightIndex(((block, 3) for block in self.cells), chunk=4)
+        self.heights = HeightIndex((block, 3) for block in self.cells)
         self.measured: list[str] = []
         self.view = Viewport(self.heights, self._measure)
         self.view.height = height

@@ -158,7 +158,7 @@ async def test_confirmed_command_that_fails_is_asked_about_again(here: World) ->
         await there.press("enter")
         await there.sees(COMMAND_TITLE)
         await there.press("ctrl+r")
-        await until(lambda: "owner" in (there.screen.hint_shown or ""), "the reason")
+        await until(lambda: "owner" in (there.screen.frame.notice.hint or ""), "the reason")
         assert there.message == "!touch ran"
         await there.press("enter")
         await there.sees(COMMAND_TITLE)

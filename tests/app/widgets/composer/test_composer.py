@@ -46,7 +46,7 @@ async def test_composer_breaks_lines_grows_to_half_the_screen_and_sends_nothing_
     await until(lambda: there.screen.composer.size.height == 12, "half of 24 rows")
     there.screen.composer.draft.write("  ")
     await there.press("enter")
-    await until(lambda: there.screen.hint_shown, "a hint")
+    await until(lambda: there.screen.frame.notice.hint, "a hint")
     assert there.message == "  "
 
 
@@ -78,7 +78,7 @@ async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(her
         await there.press("escape")
         await until(lambda: there.screen.cells.focused_cell == message, "the message is chosen")
         assert "on its way" in (there.screen.source.edit_denied_reason(message) or "")
-        await until(lambda: there.screen.hint_shown == SLOW, "told")
+        await until(lambda: there.screen.frame.notice.hint == SLOW, "told")
         await there.sees("not answering")
         proxy.go_on()
         await in_kernel(here, "hello", is_draft=False)

@@ -14,7 +14,14 @@ from antiphon.widgets.editor.cell_document import (
     WrappedNavigator,
 )
 from antiphon_kernel.types.records import TextSplice
-from tests.app.widgets.editor.texts import applied, edits, fractions, splice_of, texts
+from tests.app.widgets.editor.texts import (
+    applied,
+    edits,
+    fractions,
+    rows_of,
+    splice_of,
+    texts,
+)
 
 
 @given(text=texts, changes=st.lists(edits, max_size=8))
@@ -55,7 +62,7 @@ def test_rows_show_every_character_once_and_fit(text: str, width: int) -> None:
     seen = 0
     for line in range(wrap.document.line_count):
         column = 0
-        for section, shown in enumerate(wrap.get_sections(line)):
+        for section, shown in enumerate(rows_of(wrap)[line]):
             start, end = wrap.section_span(line, section)
             assert start == column
             column = end
@@ -109,7 +116,7 @@ def test_edit_in_a_long_line_wraps_what_it_touches(
     wrap = CellWrappedDocument(document, width)
     splice = splice_of(text, where, length**3, inserted.replace("\n", " "))
     wrap.wrap_range(*document.splice(splice))
-    assert wrap.lines == CellWrappedDocument(CellDocument(applied(text, splice)), width).lines
+    assert rows_of(wrap) == rows_of(CellWrappedDocument(CellDocument(applied(text, splice)), width))
 
 
 def test_picture_of_many_code_points_is_one_step() -> None:
@@ -145,8 +152,8 @@ def test_folding_changes_no_text_and_loses_no_place(
         assert document.text == text
         assert document.get_text_range(document.start, document.end) == text
         afresh = CellWrappedDocument(document, width)
-        assert (wrap.height, wrap.lines) == (afresh.height, afresh.lines)
-        assert sum("[a label]" in row for line in wrap.lines for row in line) == len(ranges)
+        assert (wrap.height, rows_of(wrap)) == (afresh.height, rows_of(afresh))
+        assert sum("[a label]" in row for line in rows_of(wrap) for row in line) == len(ranges)
         for offset in range(len(text) + 1):
             inside = (one.offset for one in ranges if one.offset < offset < one.end)
             place = document.location_of(offset)
@@ -167,4 +174,4 @@ def test_label_is_on_one_row_if_it_fits() -> None:
     document = CellDocument("some text before it")
     document.fold(10, 16, "[pasted 2 lines]")
     wrap = CellWrappedDocument(document, 20)
-    assert [row.rstrip() for row in wrap.get_sections(0)] == ["some text", "[pasted 2 lines] it"]
+    assert [row.rstrip() for row in rows_of(wrap)[0]] == ["some text", "[pasted 2 lines] it"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from antiphon.widgets.editor.cell_document import CellWrappedDocument
 from antiphon_kernel.types.records import TextSplice
 
 PIECES = (
@@ -49,6 +50,14 @@ def splice_of(text: str, where: float, length: float, inserted: str) -> TextSpli
 
 fractions = st.floats(0, 1)
 edits = st.tuples(fractions, fractions.map(lambda size: size**3), texts)
+
+
+def rows_of(wrap: CellWrappedDocument) -> list[list[str]]:
+    """The rows of each line, as they are drawn."""
+    return [
+        [wrap.cells(line, row).shown for row in range(len(wrap.get_offsets(line)) + 1)]
+        for line in range(wrap.document.line_count)
+    ]
 
 
 def applied(text: str, *splices: TextSplice) -> str:
