@@ -147,16 +147,6 @@ class LocalReplica:
     The connections that it has one after the other change it.
     """
 
-    document: Document
-    """Another object once `document_replaced` has been notified."""
-    omitted: int
-    """Number of the oldest blocks that the document lacks."""
-    outbox: Outbox
-    """Counts what was written until it is on the kernel's disk."""
-    edits: deque[PendingEdit]
-    """Edits that are not known to be there, in case they have to be made again."""
-    awareness: ClientAwareness
-
     def __init__(self, client_id: int) -> None:
         self.state = ReplicaState.CONNECTING
         self.is_silent = False
@@ -177,12 +167,18 @@ class LocalReplica:
 
     def begin_with(self, document: Document) -> None:
         """Go on with a document into which nothing has been written here."""
-        self.document, self.omitted = document, 0
+        self.document = document
+        """Another object once `document_replaced` has been notified."""
+        self.omitted = 0
+        """Number of the oldest blocks that the document lacks."""
         self._next: Document | None = None
         self._next_omitted = 0
         self._to_repeat: list[bytes] = []
         """Edits that the next document may not have in it when it is here."""
-        self.outbox, self.edits = Outbox(), deque()
+        self.outbox = Outbox()
+        """Counts what was written until it is on the kernel's disk."""
+        self.edits = deque[PendingEdit]()
+        """Edits that are not known to be there, in case they have to be made again."""
         self.awareness = ClientAwareness(document.client_id, self.wake)
         self._follow()
 

@@ -22,7 +22,7 @@ class BlockCopier:
     def __init__(self, source: Document, client_id: int) -> None:
         self._source = source
         self._client = client_id
-        self._writer = MapWriter(client_id, 0)
+        self._writer = MapWriter(client_id)
 
     def add_members(self, members: Iterable[Member]) -> bytes | None:
         """Return the update that introduces principals; None if there are none."""

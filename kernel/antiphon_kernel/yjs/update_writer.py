@@ -169,16 +169,15 @@ def _signed(value: int) -> bytes:
 
 
 class MapWriter:
-    """The one CRDT client of a new document, from a clock on, that puts maps into its roots.
+    """The one CRDT client of a new document, which puts maps into its roots.
 
     Without a document: many times as quick.
     """
 
-    def __init__(self, client: int, clock: int) -> None:
+    def __init__(self, client: int) -> None:
         self._client = write_var_uint(client)
-        self.clock = clock
+        self.clock = 0
         """The clock where the next update begins."""
-        self._begun = clock
         self._count = 0
         self._written: list[bytes] = []
 
@@ -227,7 +226,7 @@ class MapWriter:
 
     def everything(self, beside: Sequence[Struct] = ()) -> bytes:
         """Return all updates as one, with items of other clients that nothing is deleted of."""
-        own = self._update(self._count, self._begun, b"".join(self._written))
+        own = self._update(self._count, 0, b"".join(self._written))
         if not beside:
             return own
         others = encode_update(beside, ())

@@ -70,7 +70,7 @@ def read(*updates: bytes) -> dict[str, Any]:
 
 
 def test_map_writer_updates_read_as_they_were_written_one_by_one_and_together() -> None:
-    writer = MapWriter(CLIENT, 0)
+    writer = MapWriter(CLIENT)
     values: dict[str, object] = {"flag": True, "number": 200.0, "name": "x" * 200}
     encoded = [(name, encode_any(value)) for name, value in values.items()]
     updates = [
@@ -85,7 +85,7 @@ def test_map_writer_updates_read_as_they_were_written_one_by_one_and_together() 
 
 
 def test_map_writer_takes_what_the_engine_has_written_and_goes_on() -> None:
-    writer = MapWriter(CLIENT, 0)
+    writer = MapWriter(CLIENT)
     first = writer.write(("root", "a"), (), ("text", "one"))
     doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=CLIENT)
     doc.apply_update(first)
@@ -98,9 +98,10 @@ def test_map_writer_takes_what_the_engine_has_written_and_goes_on() -> None:
 
 
 def test_map_writer_given_an_update_of_another_place_refuses_it() -> None:
-    writer = MapWriter(CLIENT, 7)
-    early = MapWriter(CLIENT, 0).write(("root", "a"), (), ("text", "one"))
-    other = MapWriter(CLIENT + 1, 7).write(("root", "a"), (), ("text", "one"))
+    writer, another = MapWriter(CLIENT), MapWriter(CLIENT + 1)
+    early = writer.write(("root", "a"), (), ("text", "one"))
+    another.write(("root", "a"), (), ("text", "one"))
+    other = another.write(("root", "b"), (), ("text", "one"))
     for update in (early, other):
         with pytest.raises(ValueError, match="goes on here"):
             writer.take(update)
@@ -110,7 +111,7 @@ def test_map_writer_everything_holds_items_of_another_client_too() -> None:
     other: pycrdt.Doc[Any] = pycrdt.Doc(client_id=CLIENT + 1)
     other.get("meta", type=pycrdt.Map)["format"] = "1"
     founded = decode_update(other.get_update()).structs
-    writer = MapWriter(CLIENT, 0)
+    writer = MapWriter(CLIENT)
     for written in ((), ("a",)):
         for key in written:
             writer.write(("root", key), (), ("text", "one"))
