@@ -685,8 +685,13 @@ class Document:
         if len(state) <= size:
             yield state
             return
-        yield from split_update(state, min(size, _PART_BYTES))
-        yield self.update_since(now)
+        last = b""
+        for part in split_update(state, min(size, _PART_BYTES)):
+            if last:
+                yield last
+            last = part
+        # Whoever has the whole state vector knows what is removed, too.
+        yield merge([last, self.update_since(now)])
 
     def only_removes_removed(self, update: bytes) -> bool:
         """Return whether an update inserts nothing, and removes only what is removed already.

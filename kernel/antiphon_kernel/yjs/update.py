@@ -222,7 +222,8 @@ def split_update(update: bytes, size: int) -> Iterator[bytes]:
             if held >= size:
                 yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
                 sections, held = [], 0
-    yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
+    if sections:
+        yield b"".join((write_var_uint(len(sections)), *sections, _NO_DELETIONS))
 
 
 def _read_client(reader: Reader, update: bytes) -> tuple[int, bytes]:
