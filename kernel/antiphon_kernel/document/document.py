@@ -69,6 +69,7 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.id_set import IdIntervals, clock_in, decode_id_set
+from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update, split_update
 from antiphon_kernel.yjs.update_writer import encode_update
 
@@ -685,13 +686,12 @@ class Document:
         if len(state) <= size:
             yield state
             return
-        last = b""
+        last: list[bytes] = []
         for part in split_update(state, min(size, _PART_BYTES)):
-            if last:
-                yield last
-            last = part
+            yield from last
+            last = [part]
         # Whoever has the whole state vector knows what is removed, too.
-        yield merge([last, self.update_since(now)])
+        yield merge([*last, self.update_since(now)])
 
     def only_removes_removed(self, update: bytes) -> bool:
         """Return whether an update inserts nothing, and removes only what is removed already.
