@@ -12,7 +12,7 @@ from antiphon.palette import PaletteCommands, PaletteEntry
 from antiphon.screens.picker import PickerEntry, PickerModal
 from antiphon.textual_patches.screens import LaidOutPalette
 from tests.app.opened import Opened
-from tests.waiting import screen_updated, until
+from tests.waiting import UPDATE_SECONDS, screen_updated, until
 
 
 async def click_twice(there: Opened, x: int, y: int) -> None:
@@ -76,7 +76,7 @@ async def test_choice_clicked_twice_leaves_the_page_below(there: Opened) -> None
 
 async def test_enter_while_the_list_is_made_chooses_from_what_was_typed(there: Opened) -> None:
     async def ask(typed: str) -> list[PickerEntry]:
-        await screen_updated()
+        await asyncio.sleep(UPDATE_SECONDS)
         return [PickerEntry(one, one) for one in ("first", "second") if typed in one]
 
     chosen = list[str | None]()
