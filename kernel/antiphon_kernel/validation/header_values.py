@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from antiphon_kernel.document.header import ENUMS, FIELDS, Form, field_values
@@ -114,10 +115,16 @@ def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
 
     Words that a later version may know stay.
     """
+    length = limits.header_code_points
     odd = [
         name
         for name, value in field_values(header)
-        if (value or value == "") and _is_damaged(name, value, limits)
+        if (value or value == "")
+        and (
+            _is_odd_word(name, value, length)
+            if name in _WORDS and isinstance(value, str)
+            else _is_damaged(name, value, limits)
+        )
     ]
     return header._replace(**{name: _ABSENT[name] for name in odd}) if odd else header
 
@@ -130,13 +137,28 @@ def without_question(header: BlockHeader) -> BlockHeader:
 
 
 def _is_damaged(name: str, value: object, limits: Limits) -> bool:
-    if name in _CLOSED and isinstance(value, str):
-        return len(value) > limits.header_code_points or bool(_CONTROL.search(value))
+    if FIELDS[name] is Form.STRING and isinstance(value, str) and name not in _JSON:
+        return _is_odd(name, value, limits.header_code_points)
     try:
         check_value(name, value, limits)
     except AntiphonError:
         return True
     return False
+
+
+def _is_odd(name: str, value: str, length: int) -> bool:
+    """Return whether a string is none that a tool would have written; `length`: of the longest."""
+    if len(value) > length:
+        return True
+    if name in _CLOSED:
+        return not isinstance(value, StrEnum) and bool(_CONTROL.search(value))
+    return _expected(name, value) is not None
+
+
+_WORDS: Final = frozenset(_CLOSED) | {"author", "tool_name"}
+"""Fields in which many blocks of a context have the same value."""
+
+_is_odd_word: Final = lru_cache(1_024, typed=True)(_is_odd)
 
 
 def _expected(name: str, stored: object) -> str | None:

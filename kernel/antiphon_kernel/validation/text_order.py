@@ -25,7 +25,6 @@ from antiphon_kernel.document.history.item_index import (
     Segment,
     integrate,
 )
-from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.validation.errors import made_up_neighbours, overtaken
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
@@ -125,6 +124,8 @@ class TextOrder:
         """By CRDT client; what anybody asks for becomes one of `_texts`."""
         self._on_trial: dict[int, int] = {}
         """CRDT client to the first of its items that are here to be checked."""
+        self._fitting: Sequence[tuple[Struct, int]] = ()
+        """Items of the last check, which are here but for the last, and may be adopted."""
 
     @property
     def is_settled(self) -> bool:
@@ -229,18 +230,43 @@ class TextOrder:
         return found
 
     def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
-        """Add what has been checked."""
+        """Add what has been checked; after `fit` most of it is here already."""
+        if items is self._fitting:
+            del self._on_trial[items[0][0].client]
+            self._fitting = ()
+            items = items[-1:]
         for item, start in items:
             self.add(item, start)
 
-    def fits(self, items: Sequence[tuple[Struct, int]]) -> bool:
-        """Return whether `check` accepts items."""
-        try:
-            for _ in self.check(items):
-                pass
-        except AntiphonError:
+    def fit(self, items: Sequence[tuple[Struct, int]]) -> bool:
+        """Return whether the next items of one client are known to be in texts and to fit there.
+
+        They stay part of the order until the next check; `adopt` keeps them.
+        """
+        self._drop_fitting()
+        (first, begin), last = items[0], items[-1][0]
+        client = first.client
+        if client in self._on_trial or self._end(client) > begin:
             return False
-        return True
+        for item, start in items:
+            neighbour = self._neighbour(item)
+            if neighbour is None:
+                break
+            text = cast("_Text", neighbour.sequence)
+            if not self._fits(text, item, start, neighbour):
+                break
+            if item is last:
+                self._fitting = items if item is not first else ()
+                return True
+            self._on_trial[client] = begin
+            self._place(text, item, start, neighbour)
+        self._withdraw(client)
+        return False
+
+    def _drop_fitting(self) -> None:
+        if self._fitting:
+            self._withdraw(self._fitting[0][0].client)
+            self._fitting = ()
 
     def check(self, items: Sequence[tuple[Struct, int]]) -> Iterator[None]:
         """Check new items, each with the clock from which on it is new, in causal order.
@@ -251,6 +277,7 @@ class TextOrder:
             AntiphonError: invalid_params, if one names neighbours that its client cannot have seen
                 beside each other; gap, if it has come through another connection meanwhile.
         """
+        self._drop_fitting()
         clients: list[int] = []
         made: list[_Text] = []
         last = len(items)

@@ -139,7 +139,7 @@ def place_typed_text(scope: UpdateScope, decoded: DecodedUpdate) -> ItemIndex | 
     for container, added in placed.grown.items():
         content.check_growth(container, added)
     content.confirm()
-    return placed if item_index.order.fits(placed.staged) else None
+    return placed if item_index.order.fit(placed.staged) else None
 
 
 class UpdateValidator:

@@ -113,7 +113,7 @@ def test_order_in_texts_that_was_kept_fits_the_same_items() -> None:
     for client, origin, right in product({one.client for one in known}, known, known):
         clock = fresh.end(client)
         item = Struct(client, clock, 1, ContentKind.STRING, origin, right, content="x")
-        assert kept.order.fits([(item, clock)]) == fresh.order.fits([(item, clock)])
+        assert kept.order.fit([(item, clock)]) == fresh.order.fit([(item, clock)])
 
 
 async def test_kept_index_with_later_updates_is_whole() -> None:

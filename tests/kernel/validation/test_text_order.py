@@ -182,8 +182,8 @@ def test_item_without_neighbours_joins_a_text_that_was_written_in_one_go() -> No
 
 def test_item_whose_clock_is_in_a_text_that_was_written_in_one_go_does_not_fit() -> None:
     again = Struct(1, 3, 1, ContentKind.STRING, ItemId(2, 3), content="x")
-    assert not written_in_one_go().fits([(again, 3)])
-    assert written_in_one_go().fits([(again._replace(clock=4), 4)])
+    assert not written_in_one_go().fit([(again, 3)])
+    assert written_in_one_go().fit([(again._replace(clock=4), 4)])
 
 
 async def test_rejected_updates_leave_no_trace_in_the_order(
