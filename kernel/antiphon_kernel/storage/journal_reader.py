@@ -137,9 +137,18 @@ class JournalReader:
         rows = await self._database.select(sql, (context.number, omitted))
         return tuple(BlockRow(*row) for row in rows)
 
-    async def block_numbers(self, context: ContextRow) -> dict[str, int]:
-        """The number of each block of a context, by id."""
-        return {row.id: row.number for row in await self.blocks(context)}
+    async def block_numbers(
+        self, context: ContextRow, blocks: Collection[str] | None = None
+    ) -> dict[str, int]:
+        """Return the number of each block of a context, or of those with these ids, by id."""
+        if blocks is None:
+            return {row.id: row.number for row in await self.blocks(context)}
+        sql = (
+            "SELECT id, number FROM blocks WHERE context = ?"
+            " AND id IN (SELECT value FROM json_each(?))"
+        )
+        rows = await self._database.select(sql, (context.number, [*blocks]))
+        return {str(block): int(number) for block, number in rows}
 
     async def blob(self, hash_: str) -> bytes | None:
         """The bytes with this SHA-256; None if there are none, or they are not those any more."""
@@ -236,16 +245,17 @@ class JournalReader:
             f" WHERE {where} ORDER BY o.id LIMIT ?"
         )
         rows = await self._database.select(sql, (*values, limit))
-        found, wanted = list[StoredOp](), None if blocks is None else set(blocks)
+        found, wanted = list[StoredOp](), None if blocks is None else {*map(str, blocks)}
         for seq, time, principal, operation, touched, changes, unit, revivals in rows:
+            if wanted is not None and wanted.isdisjoint(touched.replace(":", " ").split()[::2]):
+                continue
             try:
                 revived = decode_restored(revivals) if revivals is not None else ()
             except ValueError as error:
                 raise _unreadable(context, seq, error) from error
             versions = _versions(context, seq, touched)
-            if wanted is None or not wanted.isdisjoint(versions):
-                about = seq, time, principal, operation, versions
-                found.append(StoredOp(*about, bytes(changes), unit, revived))
+            about = seq, time, principal, operation, versions
+            found.append(StoredOp(*about, bytes(changes), unit, revived))
         return found
 
     async def presences(

@@ -16,6 +16,7 @@ from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, Journ
 from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
     FollowedHistories,
+    Inherited,
     InheritedAuthors,
     copied_texts,
     history_change,
@@ -89,10 +90,16 @@ class HistoryCache:
             found.append(history)
         return found
 
-    async def open(self, blocks: Sequence[str]) -> list[BlockHistory]:
-        """Histories that are up to date with the document until the next await."""
+    async def open(
+        self, blocks: Sequence[str], known: Inherited | None = None
+    ) -> list[BlockHistory]:
+        """Return histories that are up to date with the document until the next await.
+
+        `known`: copied texts of the blocks that need not be read again.
+        """
         while (histories := self.opened(blocks)) is None:
-            await self._read([one for one in dict.fromkeys(blocks) if one not in self._open])
+            missing = [one for one in dict.fromkeys(blocks) if one not in self._open]
+            await self._read(missing, known or {})
         while len(self._open) > max(_KEPT, len(set(blocks))):
             self._open.popitem(last=False)
         return histories
@@ -193,7 +200,7 @@ class HistoryCache:
             if not self._agrees(history, history.length, self._document.length):
                 del self._open[block]  # an update brought more than it was said to touch
 
-    async def _read(self, blocks: Sequence[str]) -> None:
+    async def _read(self, blocks: Sequence[str], known: Inherited) -> None:
         """Open histories; all transactions are read if those of the blocks do not explain them.
 
         What nobody ever saw (written and removed offline) is in no list of touched blocks, but
@@ -203,7 +210,9 @@ class HistoryCache:
         for exact in (False, True):
             async with self._collected() as (begun, collected):
                 try:
-                    replay = await self._authors.replay(numbers, begun, exact=exact)
+                    replay = await self._authors.replay(
+                        numbers, begun, exact=exact, known={} if exact else known
+                    )
                     for op in collected:
                         replay.follow(op)
                 except DifferentTextError:

@@ -34,6 +34,8 @@ Copied = Mapping[str | None, CopiedText]
 Inherited = Mapping[tuple[int, int], Copied]
 """The copied texts of each block, by its number and the version that it got them with."""
 
+_NONE: Final[Inherited] = {}
+
 
 class FollowedHistories:
     """Histories of several blocks that follow the same transactions, each read once for all."""
@@ -89,6 +91,16 @@ class DifferentTextError(Exception):
     """A text is not what its authors are said to have written before it was copied."""
 
 
+def texts_of(history: BlockHistory, schema: Schema, version: int | None = None) -> Copied:
+    """Return what copies of a block get, as it is now or was at a version."""
+    return {
+        path: CopiedText(
+            with_block(history.blame(path, version), history.block), history.text(path, version)
+        )
+        for path in text_paths(schema)
+    }
+
+
 def copied_texts(stored: Iterable[InheritedText]) -> Inherited:
     """Return the copied texts whose authors the journal states."""
     found: dict[tuple[int, int], dict[str | None, CopiedText]] = {}
@@ -138,10 +150,13 @@ class InheritedAuthors:
         return await self._inherited(self._context, blocks, exact=exact)
 
     async def replay(
-        self, blocks: Mapping[int, str], upto: int, *, exact: bool
+        self, blocks: Mapping[int, str], upto: int, *, exact: bool, known: Inherited
     ) -> FollowedHistories:
-        """Return the histories of blocks up to a transaction; else as `read`."""
-        return await self._replay(self._context, blocks, upto, exact=exact)
+        """Return the histories of blocks up to a transaction; else as `read`.
+
+        `known`: copied texts that need not be read.
+        """
+        return await self._replay(self._context, blocks, upto, exact=exact, known=known)
 
     async def as_of(self, blocks: Mapping[int, str], version: int) -> dict[str, Copied]:
         """Return the texts of blocks as they were at a version of the context, with their authors.
@@ -155,20 +170,25 @@ class InheritedAuthors:
         return {blocks[number]: texts for number, texts in found.items()}
 
     async def _inherited(
-        self, row: ContextRow, blocks: Mapping[int, str], *, exact: bool
+        self, row: ContextRow, blocks: Mapping[int, str], *, exact: bool, known: Inherited = _NONE
     ) -> Inherited:
         """Return the copied texts of blocks of a context, which may be a source of this one.
 
         `blocks` has their ids in the context that is asked about, by number.
         """
-        found = {**copied_texts(await self._journal.inherited(row, blocks))}
+        found = {**known, **copied_texts(await self._journal.inherited(row, blocks))}
         origin = row.origin
-        copied = {n: one for n, one in blocks.items() if origin and n <= origin.blocks}
+        copied = {
+            number: one
+            for number, one in blocks.items()
+            if origin and number <= origin.blocks and (number, 1) not in known
+        }
         if origin is None or not copied:
             return found
         source = await self._journal.source(origin)
-        numbers = await self._journal.block_numbers(source)
-        copies = {numbers[moved_block(one, source.id)]: n for n, one in copied.items()}
+        ids = {moved_block(one, source.id): n for n, one in copied.items()}
+        numbers = await self._journal.block_numbers(source, ids)
+        copies = {numbers[block]: n for block, n in ids.items()}
         originals = {number: copied[copy] for number, copy in copies.items()}
         texts = await self._texts(source, origin.seq, originals, exact=exact)
         return found | {(copies[number], 1): one for number, one in texts.items()}
@@ -180,21 +200,25 @@ class InheritedAuthors:
         found: dict[int, Copied] = {}
         replay = await self._replay(row, blocks, upto, exact=exact)
         for number, history in replay.histories.items():
-            found[number] = {
-                path: CopiedText(with_block(history.blame(path), history.block), history.text(path))
-                for path in text_paths(self._schema_of(blocks[number]))
-            }
+            found[number] = texts_of(history, self._schema_of(blocks[number]))
             history.release()
         return found
 
     async def _replay(
-        self, row: ContextRow, blocks: Mapping[int, str], upto: int, *, exact: bool
+        self,
+        row: ContextRow,
+        blocks: Mapping[int, str],
+        upto: int,
+        *,
+        exact: bool,
+        known: Inherited = _NONE,
     ) -> FollowedHistories:
         histories = {
             number: new_history(moved_block(one, row.id), self._schema_of(one))
             for number, one in blocks.items()
         }
-        replay = FollowedHistories(histories, await self._inherited(row, blocks, exact=exact))
+        inherited = await self._inherited(row, blocks, exact=exact, known=known)
+        replay = FollowedHistories(histories, inherited)
         slices = TimeSlice()
         async for op in self._ops(row, upto, histories, exact=exact):
             replay.follow(op)

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.history.replay import CopiedText, text_paths
+from antiphon_kernel.contexts.history.replay import CopiedText, text_paths, texts_of
 from antiphon_kernel.contexts.lineage.drifts import Drifts
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.schema import TextSchema
@@ -161,9 +161,17 @@ async def _plan(
                 ours[pair.block] = later[0].versions[pair.block] - 1
     histories, known = dict[str, BlockHistory](), dict[str, BlockHistory]()
     while len(histories) < len(bases):
-        await source.histories.open([*bases])
         known = {one.block: one for one in await target.histories.open([*ours])}
-        histories = {one.block: one for one in source.histories.opened([*bases]) or ()}
+        inherited = {
+            (source.blocks.number(one.original), 1): texts_of(
+                known[one.block], theirs.schema(one.block), ours[one.block]
+            )
+            for one in merged
+            if one.block in known and one.at == pairs.forked_at
+        }
+        opened = await source.histories.open([*bases], inherited)
+        if target.histories.opened([*ours]) is not None:
+            histories = {one.block: one for one in opened}
     changes: list[MergedBlock] = []
     for pair in sorted(merged, key=lambda one: theirs.order.index(one.block)):
         history, mine = histories[pair.original], known.get(pair.block)
@@ -195,6 +203,8 @@ class _Pairs:
         self._source, self._target, self._copied = source, target, origin.blocks
         # A fork begins with one transaction for each block that it copies, behind the founding one.
         self._since: int = origin.blocks + 1
+        self.forked_at = origin.seq
+        """Version of the target that the fork began with."""
         self._at: int | None = origin.seq
         self._brought: dict[str, _Pair] = {}
         for row in drifts.in_force(source.row, target.row):

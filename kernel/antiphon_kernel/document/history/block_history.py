@@ -321,11 +321,12 @@ class BlockHistory:
 
     # Authors
 
-    def blame(self, section: str | None = None) -> list[Run]:
-        """Return the authors of a text: runs that together are as long as it."""
+    def blame(self, section: str | None = None, version: int | None = None) -> list[Run]:
+        """Return the authors of a text, now or as of a version: runs together as long as it."""
         runs: list[Run] = []
+        at = self._position(version)
         for segment in list(self.sequence(section) or ()):
-            if not segment.alive or not segment.size:
+            if not segment.size or not _held(segment, at):
                 continue
             for original in self._items.originals(segment):
                 length, stamp = original.size, self._author(original)
