@@ -51,7 +51,11 @@ def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "Stylesheet", ParsedOnceStylesheet)
 
 
-DRAWN_ROWS = ("tests.app.opened.terminal_rows", "tests.screenshots.cells.terminal_rows")
+DRAWN_ROWS = (
+    "tests.app.opened.terminal_rows",
+    "tests.screenshots.cells.terminal_rows",
+    "tests.screenshots.plays.terminal_rows",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from textual import events
+from textual.keys import REPLACED_KEYS, _character_to_key, key_to_character
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from antiphon.actions import SHOWN_KEYS, Mode
+from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon.screens.conversation_screen import ConversationScreen
+from antiphon.textual_patches.messages import is_waiting
 from antiphon.textual_patches.screens import terminal_rows
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.config import AgentConfig, KernelConfig
@@ -43,7 +45,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
 from tests.kernel.served import CuttableProxy
-from tests.waiting import fail_with, until
+from tests.waiting import fail_with, screen_updated, until
 
 
 class Writer:
@@ -186,8 +188,14 @@ class Opened:
         await self.mode(Mode.EDIT)
 
     async def press(self, *keys: str, mode: Mode | None = None) -> None:
-        """Press keys that lead to a mode, if one is given."""
-        await self.pilot.press(*keys)
+        """Press keys, one after the other, that lead to a mode, if one is given."""
+        for key in keys:
+            self.burst(key)
+            await screen_updated()
+        shown = self.app.screen_stack[-1:]  # none, if the app has ended
+        nodes = [node for one in shown for node in one.walk_children(with_self=True)]
+        if not all(map(is_waiting, [self.app, *nodes])):
+            await self.pilot._wait_for_screen()  # noqa: SLF001
         if mode is not None:
             await self.mode(mode)
 
@@ -202,10 +210,8 @@ class Opened:
     def burst(self, *keys: str) -> None:
         """All keys at once, as a slow line delivers them."""
         for key in keys:
-            sign = key if len(key) == 1 else SHOWN_KEYS.get(key, "")
-            sign = " " if key == "space" else sign
-            is_sign = len(sign) == 1 and sign.isascii()
-            self.app.post_message(events.Key(key, sign if is_sign else None))
+            name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+            self.app.post_message(events.Key(name, key_to_character(REPLACED_KEYS.get(name, name))))
 
     async def type(self, text: str) -> None:
         """Type a text, all of it before the screen is drawn."""

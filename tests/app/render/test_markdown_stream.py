@@ -49,7 +49,7 @@ def test_growing_text_looks_as_drawn_afresh_at_every_step(text: str, data: st.Da
 def test_edited_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
     stream = MarkdownStream(WIDTH, THEME)
     assert picture(stream.update(text), text) == picture(drawn_whole(text), text)
-    for _ in range(data.draw(st.integers(1, 4))):
+    for _ in range(data.draw(st.integers(1, 2))):
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 8)))
         text = text[:start] + data.draw(snippets) + text[end:]
@@ -69,10 +69,10 @@ def costs_of_growing(text: str, step: int = 50) -> list[int]:
 
 
 LONG_TEXTS = {
-    "one fence": "Intro\n\n```python\n" + "    value = compute(12, 'text')  # comment\n" * 200,
-    "paragraphs": "Some **words**, a `span` and more text to wrap on several lines.\n\n" * 200,
-    "one list": "- item with **some** words and a `span`\n" * 200,
-    "numbers": "1. item with words\n   - and another\n" * 200,
+    "one fence": "Intro\n\n```python\n" + "    value = compute(12, 'text')  # comment\n" * 100,
+    "paragraphs": "Some **words**, a `span` and more text to wrap on several lines.\n\n" * 100,
+    "one list": "- item with **some** words and a `span`\n" * 100,
+    "numbers": "1. item with words\n   - and another\n" * 100,
 }
 
 

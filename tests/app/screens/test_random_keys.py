@@ -43,7 +43,7 @@ from tests.app.screens.key_effects import noticed, own_keys
 from tests.kernel.served import CuttableProxy
 from tests.waiting import PATIENCE, screen_updated, until
 
-KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "60"))
+KEYS: Final = int(os.environ.get("ANTIPHON_KEYS", "40"))
 
 SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
 
@@ -79,6 +79,9 @@ DELETED: Final = set[str]()
 """Characters that people have deleted themselves, also before the kernel got them."""
 
 EDIT: Final = CellEditor.edit
+
+TOKENS_PER_KEY: Final = 10
+"""A key that takes its time on a busy machine is not accompanied by more."""
 
 PATIENCE_TOKENS: Final = 200
 """A turn that has not been written to for so long waits for a person, and is stopped."""
@@ -383,19 +386,30 @@ class Player:
 
 
 class Stream:
-    """A model that writes 200 words a second, and is asked for more where a person is."""
+    """A model that writes some words with every key, and is asked for more where a person is."""
 
     def __init__(self, here: World, rng: random.Random, players: list[Player]) -> None:
         self._here = here
         self._rng = rng
         self._players = players
-        self.goes_on = asyncio.Event()
-        self.goes_on.set()
+        self._goes_on = asyncio.Event()
+        self._left = 0
+
+    def go_on(self) -> None:
+        """Write as much as goes with a key."""
+        self._left = TOKENS_PER_KEY
+        self._goes_on.set()
+
+    def pause(self) -> None:
+        self._goes_on.clear()
 
     async def run(self) -> None:
         aria, number, waited = self._here.aria, 0, 0
         while True:
-            await self.goes_on.wait()
+            await self._goes_on.wait()
+            self._left -= 1
+            if not self._left:
+                self.pause()
             await asyncio.sleep(TOKEN_SECONDS)
             waited = 0 if aria.rounds else waited + 1
             if waited == 1:
@@ -573,10 +587,10 @@ async def play(
             await everything.watch(player.there)
             try:
                 if number % SILENT_SHARE == SILENT_SHARE - 1:
-                    stream.goes_on.clear()
+                    stream.pause()
                     await effect_or_hint(player)
-                    stream.goes_on.set()
                 else:
+                    stream.go_on()
                     await player.act()
             except Exception as error:
                 error.add_note(f"after {player.pressed[-30:]}")

@@ -16,7 +16,7 @@ from antiphon.actions import Mode
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated, until
 
-SIZES: Final = (100, 1_000)
+SIZES: Final = (40, 400)
 ROUNDS: Final = 3
 FRAMES: Final = 3
 """As many may be drawn for a key in one run as one in another."""
