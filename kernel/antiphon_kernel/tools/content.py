@@ -184,9 +184,7 @@ async def get(call: Call, params: GetParams) -> GetResult:
         part, history = part_of(context.document, block, path), await context.history(block)
         content, version = content_at(history, part, path, params.version), params.version
     told = {"version": version, "value": content.value, "violations": list(content.violations)}
-    result = GetResult.of(context, block, **told)
-    await context.wait_persisted()
-    return result
+    return await context.persisted(GetResult.of(context, block, **told))
 
 
 class RenderResult(BlockResult):
@@ -205,9 +203,7 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     """
     context, block = await call.block(params.block_id)
     text = rendered(context.document, block, params.section)
-    result = RenderResult.of(context, block, text=text)
-    await context.wait_persisted()
-    return result
+    return await context.persisted(RenderResult.of(context, block, text=text))
 
 
 class ExportParams(Params):
@@ -231,14 +227,10 @@ class ExportResult(BlockResult):
 async def export_content(call: Call, params: ExportParams) -> ExportResult:
     """Return the whole content of a block as JSON, with its schema."""
     context, block = await call.block(params.block_id)
-    result = ExportResult.of(
-        context,
-        block,
-        schema=json.loads(encode_schema(context.document.schema(block))),
-        content=read_content(context.document, block).value,
-    )
-    await context.wait_persisted()
-    return result
+    schema = json.loads(encode_schema(context.document.schema(block)))
+    content = read_content(context.document, block).value
+    result = ExportResult.of(context, block, schema=schema, content=content)
+    return await context.persisted(result)
 
 
 class ImportParams(Params):

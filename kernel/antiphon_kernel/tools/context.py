@@ -570,6 +570,4 @@ async def page(call: Call, params: ContextPageParams) -> ContextPage:
         await context.whole()
         around = await block_in(call, context, around)
     context.appends.flush_all()
-    found = read_page(context, around)
-    await context.wait_persisted()
-    return found
+    return await context.persisted(read_page(context, around))

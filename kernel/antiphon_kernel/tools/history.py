@@ -140,9 +140,7 @@ async def blame(call: Call, params: TextParams) -> BlameResult:
         )
         for run, end in zip(found, accumulate(run.length for run in found), strict=True)
     ]
-    result = BlameResult(runs=runs, version=context.blocks.version(block))
-    await context.wait_persisted()
-    return result
+    return await context.persisted(BlameResult(runs=runs, version=context.blocks.version(block)))
 
 
 class RestoreParams(Params):

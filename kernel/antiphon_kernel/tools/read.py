@@ -93,8 +93,7 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     result = ReadResult(
         content=content, line_count=line_count(text), lease=iso_time_if(lease), **header
     )
-    await context.wait_persisted()
-    return result
+    return await context.persisted(result)
 
 
 _SUMMARY = 80
