@@ -53,7 +53,7 @@ from antiphon_kernel.messages import (
     open_tool_uses,
     tool_uses,
 )
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
 from antiphon_kernel.tools._common import check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
@@ -758,14 +758,8 @@ class BranchesResult(Result):
     """In the order of the conversation."""
 
 
-class BranchesParams(Params):
-    """A context."""
-
-    context: str | None = None
-
-
 @tool("message.branches", needs=Permission.READ, errors=REFERENCES)
-async def message_branches(call: Call, params: BranchesParams) -> BranchesResult:
+async def message_branches(call: Call, params: ContextParams) -> BranchesResult:
     """Read where a conversation branches: its messages that have siblings, without their text."""
     branch = await call.kernel.trees.branch(await call.context(params.context))
     found: list[ForkingMessage] = []
