@@ -13,14 +13,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.providers import ApiKey, ModelKind
+from antiphon_kernel.providers import ApiKey
+from antiphon_kernel.providers.model_config import SERVICES
 
-KEY_VARIABLES: Final[Mapping[ModelKind, tuple[str, ...]]] = {
-    ModelKind.ANTHROPIC: ("ANTHROPIC_API_KEY",),
-    ModelKind.OPENAI: ("OPENAI_API_KEY",),
-    ModelKind.GOOGLE: ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    ModelKind.OPENAI_CHAT: ("OPENAI_API_KEY",),
-}
+KEY_VARIABLES: Final = {kind: names for kind, (_, names, _) in SERVICES.items()}
 """Variables that hold the key of a kind of model; the first one that is set counts."""
 
 _MAX_BYTES: Final = 10_000

@@ -117,10 +117,7 @@ class TurnRunner:
         self._sleep = sleep
         self._settings = settings or TurnSettings(
             max_rounds=models.config.context.max_rounds or MAX_ROUNDS,
-            request_tokens=models.config.context.budget,
-            tokens=models.config.context.max_turn_tokens,
-            money=models.config.context.max_turn_dollars,
-            seconds=models.config.context.max_turn_seconds,
+            limits=models.config.context,
             instructions=partial(read_project_instructions, kernel.project),
         )
         self.agents = Agents(kernel, models.config.agents)
@@ -272,7 +269,7 @@ class TurnRunner:
             served: tools of MCP servers; those that are known if None.
         """
         system, tools = await self._instructions(context, model.config, prompt, served)
-        most = self._settings.request_tokens
+        most = self._settings.limits.budget
         return PromptReader(self._kernel, context, model, principal, prompt, system, tools, most)
 
     async def instruction_tokens(self, context: Context, model: str) -> int:

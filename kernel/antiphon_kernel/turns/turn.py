@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
+from antiphon_kernel.config import ContextTable
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.header import json_object
@@ -65,14 +66,8 @@ class TurnSettings:
     """Things that all turns of a kernel share: limits, None where there is no such limit."""
 
     max_rounds: int = MAX_ROUNDS
-    request_tokens: int | None = None
-    """Tokens of a request beyond which the context is compacted."""
-    tokens: int | None = None
-    """Tokens of all requests and answers of a turn."""
-    money: float | None = None
-    """US dollars for a turn."""
-    seconds: float | None = None
-    """Seconds from the beginning of a turn; no round begins after them."""
+    limits: ContextTable = field(default_factory=ContextTable)
+    """Tokens of a request, and tokens, price and seconds of a turn: no round begins after them."""
     tool_seconds: float = 60.0
     """Seconds that a tool may run."""
     shell_seconds: float = 600.0
@@ -659,12 +654,12 @@ class Turn(BaseTurn):
 
     def _budgets(self) -> tuple[tuple[float, float | None, str, str], ...]:
         """Return of each budget what is used, the limit, its unit, and how a limit is said."""
-        used, limits = self._used, self.settings
+        used, limits = self._used, self.settings.limits
         seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
         return (
-            (used.tokens, limits.tokens, "tokens", "its budget of {:,} tokens"),
-            (used.cost, limits.money, "USD", "its budget of ${:g}"),
-            (seconds, limits.seconds, "s", "its {:g} seconds"),
+            (used.tokens, limits.max_turn_tokens, "tokens", "its budget of {:,} tokens"),
+            (used.cost, limits.max_turn_dollars, "USD", "its budget of ${:g}"),
+            (seconds, limits.max_turn_seconds, "s", "its {:g} seconds"),
         )
 
     def _announced(self, announcement: Announcement) -> Announcement:
