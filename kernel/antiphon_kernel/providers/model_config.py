@@ -174,6 +174,8 @@ class ModelConfig:
     """Names of the tools it may call; those that its window has room for if absent."""
     price: ModelPrice | None = None
     """Price; the published one if absent, where it is known."""
+    permissions: PermissionPolicy | None = None
+    """Rules that come before those for every model."""
 
 
 _MILLION = 1_000_000

@@ -181,14 +181,13 @@ class Models:
         in them unless their configuration says otherwise."""
         if name in self._permissions:
             return self._permissions[name]
-        config = self._configs.get(name)
-        is_agent = any(one.name == name for one in self.config.agents)
-        if config is None and not is_agent:
+        agent = next((one for one in self.config.agents if one.name == name), None)
+        config = self._configs.get(name) or agent
+        if config is None:
             return ALLOW_EVERYTHING
-        is_played = config is not None and config.kind is ModelKind.SCRIPTED
+        is_played = isinstance(config, ModelConfig) and config.kind is ModelKind.SCRIPTED
         shared = ALLOW_EVERYTHING if is_played else self.config.permissions
-        own = self.config.model_permissions.get(name)
-        return shared if own is None else own.over(shared)
+        return shared if config.permissions is None else config.permissions.over(shared)
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""

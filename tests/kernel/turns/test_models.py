@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import pytest
 
@@ -101,11 +102,9 @@ def test_default_model_is_the_chosen_one_or_the_first() -> None:
 
 def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> None:
     played = ModelConfig("played", ModelKind.SCRIPTED, "x.jsonl")
-    rules = {"mine": PermissionPolicy.parse({"shell": "allow"})}
+    mine = replace(LOCAL, permissions=PermissionPolicy.parse({"shell": "allow"}))
     shared = PermissionPolicy.parse({"shell": "deny", "file_write": "deny"})
-    some = models(
-        KernelConfig(models=(CLAUDE, LOCAL, played), permissions=shared, model_permissions=rules)
-    )
+    some = models(KernelConfig(models=(CLAUDE, mine, played), permissions=shared))
     assert some.permissions("played") == ALLOW_EVERYTHING
     assert some.permissions("claude").permit("shell") is ToolPermit.DENY
     assert some.permissions("mine").permit("shell") is ToolPermit.ALLOW
