@@ -17,7 +17,7 @@ import signal
 import subprocess
 from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,9 @@ LINGER_SECONDS = 0.2
 
 _BEGIN = 'read -r _ && exec "$0" -c "$1"'
 """Becomes the command when it is told to; ends if this process ends before."""
+
+LINE_BYTES: Final = 16 * 2**20
+"""Bytes of the longest line that a process may print which is talked to."""
 
 _READ_BYTES = 65_536
 _POLL_SECONDS = 0.010
@@ -297,6 +300,40 @@ async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
         _signal_group(group, signal.SIGKILL)
     await wait_exited(process)
     await _wait_until_gone(group, grace)
+
+
+async def read_lines(
+    process: asyncio.subprocess.Process, heard: Callable[[], None] = lambda: None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the lines that a process prints until it has ended, even if others hold its pipe open.
+
+    Args:
+        heard: is called whenever something comes.
+
+    Raises:
+        ValueError: naming a line that is too long.
+    """
+    assert process.stdout is not None
+    rest, has_exited, data = bytearray(), False, b""
+    while data or not has_exited:
+        has_exited = process.returncode is not None
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                if not (data := await process.stdout.read(_READ_BYTES)):
+                    return
+        except TimeoutError:
+            data = b""
+            continue
+        heard()
+        *lines, last = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(rest) + lines[0]
+            rest.clear()
+        rest += last
+        if len(rest) > LINE_BYTES:
+            raise ValueError(f"a line of more than {LINE_BYTES:,} bytes")
+        for line in lines:
+            yield line
 
 
 class ErrorLog:

@@ -103,18 +103,11 @@ class TurnRunner:
         self,
         kernel: Kernel,
         models: Models,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         settings: TurnSettings | None = None,
     ) -> None:
-        """
-        Args:
-            sleep: waits until the models begin by themselves.
-            settings: of all turns; as the models are configured if absent.
-        """
+        """`settings` are of all turns; as the models are configured if absent."""
         self._kernel = kernel
         self.models = models
-        self._sleep = sleep
         self._settings = settings or TurnSettings(
             max_rounds=models.config.context.max_rounds or MAX_ROUNDS,
             limits=models.config.context,
@@ -587,7 +580,7 @@ class TurnRunner:
     async def _autostart(self) -> None:
         context = await self._kernel.context()
         await _wait_for_human(context)
-        await self._sleep(AUTO_PLAY_SECONDS)
+        await self._settings.sleep(AUTO_PLAY_SECONDS)
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
             return

@@ -75,7 +75,7 @@ class TurnSettings:
     output_code_points: int = OUTPUT_LIMIT
     """Most of a result that is kept in its block."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits before a request is sent again."""
+    """Waits before a request is sent again, and until models begin by themselves."""
     agent_silence_seconds: float = 30.0
     """Seconds without a word of an agent that is starting after which it has failed."""
     agent_stop_seconds: float = 10.0
