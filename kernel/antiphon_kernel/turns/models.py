@@ -122,9 +122,6 @@ class Models:
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))
 
-    def __len__(self) -> int:
-        return len(self._configs)
-
     def __getitem__(self, name: str) -> Provider:
         """Return the provider of a model, opened when it is first asked for.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -43,8 +42,6 @@ from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
-
-_log = logging.getLogger(__name__)
 
 MAX_ROUNDS: Final = 100
 """A turn that calls tools more often than this is stopped."""
@@ -316,7 +313,6 @@ class RoundBlocks(SpokenBlocks):
         except AntiphonError as error:
             if error.code is not ErrorCode.INVALID_TRANSITION:
                 raise
-            _log.info("call %s was ended by somebody else: %s", call.block, error)
             writer = self.turn.writer
             results = writer.context.block_tree.descendants(call.block, 1)
             for block in (*results, call.block):

@@ -116,8 +116,8 @@ class AgentSession:
             if not answered.done():
                 async with asyncio.timeout(_STOP_SHARE * seconds):
                     await connection.answered(stop(), seconds)
-        except AgentRefused as error:
-            _log.info("%s refuses a prompt that was stopped: %s", self._config.name, error)
+        except AgentRefused:
+            pass  # it has stopped
         except (AgentFailed, TimeoutError) as error:
             _log.warning("%s is ended, since it does not stop: %s", self._config.name, error)
             await self.close()
