@@ -136,14 +136,7 @@ def wants_terminal(output: str) -> bool:
     return any(_WANTS_TERMINAL.search(end) is not None for end in ends)
 
 
-async def run_shell(
-    command: str,
-    folder: Path,
-    on_output: Callable[[str], Awaitable[None]],
-    *,
-    grace: float = TERM_GRACE_SECONDS,
-    linger: float = LINGER_SECONDS,
-) -> int:
+async def run_shell(command: str, folder: Path, on_output: Callable[[str], Awaitable[None]]) -> int:
     """Run `command`, handing its output (stdout and stderr in order) to `on_output` as it comes.
 
     Returns its exit code; ended by signal N it is 128 + N, as in a shell.
@@ -182,10 +175,10 @@ async def run_shell(
             if reader.done():
                 reader.result()
             await exited
-            await asyncio.wait({reader}, timeout=linger)
+            await asyncio.wait({reader}, timeout=LINGER_SECONDS)
         finally:
             exited.cancel()
-            await _end_group(process, grace)
+            await _end_group(process, TERM_GRACE_SECONDS)
             WATCHDOG.forget(process.pid)
         # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
         if not pipe.is_closing():

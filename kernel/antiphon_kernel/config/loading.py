@@ -21,7 +21,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from antiphon_kernel.config.agents import AgentConfig, find_agents
 from antiphon_kernel.config.api_keys import (
     KEY_VARIABLES,
-    KeyRefused,
     first_key,
     key_of,
     read_key_file,
@@ -273,9 +272,6 @@ _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 _TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
 """Kinds of models that open files of the project."""
 
-_HARMLESS_SETTING: Final = "default_model"
-"""The one setting of contexts that costs nothing by itself."""
-
 _MAX_PROBLEMS: Final = 100
 """Problems that are reported one by one."""
 
@@ -335,7 +331,7 @@ def load_config(
     for name, kind, model in _DEFAULT_MODELS if found.discovery.environment else ():
         try:
             key = first_key(KEY_VARIABLES[kind], variables)
-        except KeyRefused as error:
+        except ValueError as error:
             found.problems.append(ConfigProblem("environment", str(error)))
             continue
         if key is not None and name not in {*found.models, *found.agents}:
@@ -612,7 +608,7 @@ class _FileReader:
             names = KEY_VARIABLES.get(table.kind, ())
             # A key goes to its own provider only, unless the file says otherwise.
             key = first_key(names, self._variables) if table.base_url is None else None
-        except KeyRefused as error:
+        except ValueError as error:
             field_name = "key_file" if table.key_file is not None else "key_env"
             raise _EntryRefused(f"{where}: {error}.", (field_name,)) from error
         if key is None and table.base_url is None and table.kind not in _KEYLESS_KINDS:
@@ -630,7 +626,7 @@ class _FileReader:
             return
         given = {one: getattr(table, one) for one in table.model_fields_set}
         if name == "context" and self._advice is not None:
-            for one in given.keys() - {_HARMLESS_SETTING}:
+            for one in given.keys() - {"default_model"}:  # which costs nothing by itself
                 del given[one]
                 self._report_untrusted(f"[context] {one}", "context", one)
         if "default_model" in given:

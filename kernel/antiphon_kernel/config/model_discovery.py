@@ -32,11 +32,9 @@ _MAX_MODELS: Final = 20
 _HOST: Final = "127.0.0.1"
 
 
-async def find_local_models(
-    ports: Iterable[int], *, seconds: float = ANSWER_SECONDS
-) -> list[ModelConfig]:
+async def find_local_models(ports: Iterable[int]) -> list[ModelConfig]:
     """Return the models of the servers that answer on ports of the loopback interface."""
-    found = await asyncio.gather(*(_models_of(port, seconds) for port in ports))
+    found = await asyncio.gather(*map(_models_of, ports))
     taken: set[str] = set()
     models: list[ModelConfig] = []
     for model in (one for of_server in found for one in of_server):
@@ -46,9 +44,9 @@ async def find_local_models(
     return models
 
 
-async def _models_of(port: int, seconds: float) -> list[ModelConfig]:
+async def _models_of(port: int) -> list[ModelConfig]:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(ANSWER_SECONDS):
             answer = json.loads(await _get(port, "/v1/models"))
     except (OSError, TimeoutError, ValueError, RecursionError):
         return []

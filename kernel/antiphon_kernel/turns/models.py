@@ -8,12 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.config import (
-    ANSWER_SECONDS,
-    KernelConfig,
-    find_local_models,
-    with_known_limits,
-)
+from antiphon_kernel.config import KernelConfig, find_local_models, with_known_limits
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.opening import open_provider
@@ -105,19 +100,12 @@ class Models:
         for config in configs:
             self._configs.setdefault(config.name, config)
 
-    async def look(self, *, seconds: float = ANSWER_SECONDS) -> None:
-        """Look once for servers of models on this machine, and add what they have.
-
-        Args:
-            seconds: time that each of them has for its answer.
-        """
+    async def look(self) -> None:
+        """Look once for servers of models on this machine, and add what they have."""
         try:
-            found = await find_local_models(self.config.discovery.local_ports, seconds=seconds)
-            self.add(found)
+            self.add(await find_local_models(self.config.discovery.local_ports))
         finally:
             self.looked.set()
-        for model in found:
-            _log.info("the model %s answers at %s", model.name, model.base_url)
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))

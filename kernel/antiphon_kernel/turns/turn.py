@@ -154,8 +154,6 @@ class RoundBlocks(SpokenBlocks):
     """
 
     turn: Turn
-    number: int = 0
-    """Number of the round, from 0."""
     calls: list[RoundCall] = field(default_factory=list)
     has_shown: bool = False
     """Whether some of the answer is there to be read: text or a call."""
@@ -210,9 +208,8 @@ class RoundBlocks(SpokenBlocks):
             unique, number = f"{first}-{number}", number + 1
         taken.add(unique)
         name = one_line(name) or "tool"
-        block = await self.turn.writer.begin_call(
-            self.turn.prompt, unique, name, content, self.number
-        )
+        turn = self.turn
+        block = await turn.writer.begin_call(turn.prompt, unique, name, content, turn.round)
         call = self._open[call_id] = RoundCall(call_id, block)
         self.calls.append(call)
         self.last = block
@@ -558,12 +555,12 @@ class Turn(BaseTurn):
         """
         if resumed:
             self.round = first
-            self.blocks = RoundBlocks(self, number=first, calls=list(resumed))
+            self.blocks = RoundBlocks(self, calls=list(resumed))
             await self.blocks.answer_calls()
             first += 1
         for number in range(first, self.settings.max_rounds):
             self.round = number
-            self.blocks = blocks = RoundBlocks(self, number=number)
+            self.blocks = blocks = RoundBlocks(self)
             self._check_budget()
             await self._round(blocks)
             if not blocks.calls:
@@ -577,8 +574,7 @@ class Turn(BaseTurn):
         attempts = compactions = 0
         while True:
             self._failure, blocks.last = None, None
-            request = RoundRequest(self.writer.context.id, blocks.number, self._read)
-            answer = await self._ask(request, blocks)
+            answer = await self._ask(blocks)
             await self._count(answer, blocks)
             error = answer.error
             if error is None:
@@ -603,10 +599,10 @@ class Turn(BaseTurn):
             await blocks.wait_to_retry(attempts, error, seconds)
             self.is_retrying = False
 
-    async def _ask(self, request: RoundRequest, blocks: RoundBlocks) -> _Answer:
+    async def _ask(self, blocks: RoundBlocks) -> _Answer:
         """Send one request and write its events into blocks."""
         self.presence.write_in(None)
-        answer = _Answer()
+        answer, request = _Answer(), RoundRequest(self.writer.context.id, self.round, self._read)
         try:
             async with aclosing(self.model.provider.stream(request)) as answered:
                 async for event in answered:
@@ -622,7 +618,7 @@ class Turn(BaseTurn):
             raise TurnFailed(self._failure.message, str(self._failure.code))
         if answer.error is None:
             if blocks.last is None:
-                answer.error = _nothing_came(answer.reason, request.round)
+                answer.error = _nothing_came(answer.reason, self.round)
             is_natural = answer.reason is None or answer.reason in _NATURAL_ENDS
             await blocks.end_block(None if is_natural else answer.reason)
         return answer

@@ -111,11 +111,14 @@ def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> No
     assert some.permissions("mine").permit("file_write") is ToolPermit.DENY
 
 
-async def test_models_of_local_servers_come_after_those_that_are_there() -> None:
+async def test_models_of_local_servers_come_after_those_that_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antiphon_kernel.config.model_discovery.ANSWER_SECONDS", PATIENCE)
     async with server(listed({"id": "claude"}, {"id": "llama"})) as port:
         some = models(KernelConfig(models=(CLAUDE,), discovery=Discovery(local_ports=[port])))
         waiting = asyncio.ensure_future(some.looked.wait())
-        await some.look(seconds=PATIENCE)
+        await some.look()
         await waiting
     assert list(some) == ["claude", "llama"]
     assert some.configured("claude") == CLAUDE
