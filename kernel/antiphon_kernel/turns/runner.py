@@ -333,11 +333,7 @@ class TurnRunner:
         return [work for work in self._works if work.context == context.id]
 
     async def _resume(self, context: ContextId | None = None) -> None:
-        """Let the turns go on whose calls waited for people when the kernel ended.
-
-        Args:
-            context: where; None: everywhere.
-        """
+        """Let the turns go on, here or everywhere, whose calls waited when the kernel ended."""
         turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
         for one in tuple(self._kernel.tool_permissions.undecided.values()):
             if context not in (None, one.context) or one.call in self.permissions.waiting:

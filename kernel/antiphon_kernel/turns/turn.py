@@ -484,11 +484,7 @@ async def report_failure(
 
 
 def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
-    """Return the error of an answer without a block; None if the turn may end without a word.
-
-    Args:
-        number: of the round, from 0.
-    """
+    """Return the error of a round without a block; None if the turn may end without a word."""
     if reason == StopReason.TRUNCATED:
         message = "The answer was cut off before it began."
         return ProviderError(message, ErrorKind.UNREACHABLE)
