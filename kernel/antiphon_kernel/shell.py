@@ -127,7 +127,6 @@ class Watchdog:
 
 
 WATCHDOG: Final = Watchdog()
-"""The one of this process."""
 
 
 def wants_terminal(output: str) -> bool:

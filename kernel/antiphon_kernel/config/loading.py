@@ -174,9 +174,7 @@ class ContextTable(ConfigTable):
     max_turn_tokens: _Count | None = None
     """Tokens of all requests and answers of one turn."""
     max_turn_dollars: _Dollars | None = None
-    """Price of one turn."""
     max_turn_seconds: _Count | None = None
-    """Seconds of one turn."""
     record_presence: bool = True
     """Whether it is recorded who was where, for replays."""
 

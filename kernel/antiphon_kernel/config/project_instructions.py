@@ -12,7 +12,6 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.project_files import read_project_file
 
 INSTRUCTIONS_FILE: Final = "AGENTS.md"
-"""Its name."""
 
 _log = logging.getLogger(__name__)
 

@@ -252,7 +252,6 @@ class PreparedCall:
     files: Mapping[str, str] = field(default_factory=dict)
     """Paths, without links, of the files that it names, by these names."""
     served: McpTool | None = None
-    """Tool of an MCP server."""
 
     @property
     def reads(self) -> bool:
@@ -283,7 +282,6 @@ class ModelTools:
     model: Principal | None = None
     """Principal of the model; None where nothing is called."""
     served: Sequence[McpTool] = ()
-    """Tools of MCP servers."""
     read: dict[str, int | None] = field(default_factory=dict)
     """Version of each file that the model has read or changed in this context, by path, as far as
     it is known."""

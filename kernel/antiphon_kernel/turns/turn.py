@@ -78,7 +78,6 @@ class TurnSettings:
     agent_stop_seconds: float = 10.0
     """Seconds without a word of an agent that was stopped after which it is killed."""
     instructions: Callable[[], str] = lambda: ""
-    """Returns the project's instructions."""
 
 
 @dataclass(eq=False, slots=True)
