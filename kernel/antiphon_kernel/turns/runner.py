@@ -205,7 +205,8 @@ class TurnRunner:
             seconds = START_SECONDS if undecided else SERVER_SECONDS
             servers = await self._servers(answering.config, seconds)
             principal, context = writer.actor.principal, writer.context
-            reader = partial(self.reader, context, answering, principal.id, prompt, servers.tools)
+            about = context, answering, principal.id, prompt, servers.tools
+            reader = await self.reader(*about)
             asked = context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
             if type(asked) is int and 1 <= asked < settings.max_rounds:
                 settings = replace(settings, max_rounds=asked)
@@ -364,7 +365,7 @@ class TurnRunner:
         prompt: str,
         sender: Actor,
         undecided: Sequence[ToolPermission] = (),
-    ) -> Job:
+    ) -> None:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
@@ -394,7 +395,6 @@ class TurnRunner:
                     await self.permissions.abandon(one)
 
         self._start(context, work, asker, self._let_write(context, work, play), f"turn of {model}")
-        return work
 
     async def _let_write(self, context: Context, work: Job, write: _Write) -> None:
         """Let a model write in a context; what it leaves open is marked if it is stopped."""

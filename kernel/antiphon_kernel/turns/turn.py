@@ -508,8 +508,7 @@ class Turn(BaseTurn):
     """Plays a provider's rounds until one ends without a tool call."""
 
     model: AnsweringModel
-    make_reader: Callable[[], Awaitable[PromptReader]]
-    """Called when the model reads the context for the first time."""
+    reader: PromptReader
     servers: TurnServers
     """MCP servers whose tools it may call."""
     round: int = 0
@@ -518,13 +517,11 @@ class Turn(BaseTurn):
     """Whether it waits until its request is sent again."""
     blocks: RoundBlocks | None = None
     """Those of the round that is played."""
-    _reader: PromptReader | None = None
     _taken: set[str] | None = None
     _used: TokenUsage = field(default_factory=TokenUsage)
     _refused: ReadPrompt | None = None
     _overflowed: bool = False
     _read_last: ReadPrompt | None = None
-    _failure: AntiphonError | None = None
 
     def __post_init__(self) -> None:
         writer = self.writer
@@ -536,6 +533,7 @@ class Turn(BaseTurn):
             read=read,
             served=self.servers.tools,
         )
+        self.reader.announced = self._announced
         self._began = writer.kernel.clock.now_ms()
 
     async def play(self, resumed: Sequence[RoundCall] = (), first: int = 0) -> None:
@@ -568,7 +566,7 @@ class Turn(BaseTurn):
         """Play one round, without the results of its calls."""
         attempts = compactions = 0
         while True:
-            self._failure, blocks.last = None, None
+            blocks.last = None
             answer = await self._ask(blocks)
             await self._count(answer, blocks)
             error = answer.error
@@ -598,19 +596,13 @@ class Turn(BaseTurn):
         """Send one request and write its events into blocks."""
         self.presence.write_in(None)
         answer, request = _Answer(), RoundRequest(self.writer.context.id, self.round, self._read)
-        try:
-            async with aclosing(self.model.provider.stream(request)) as answered:
-                async for event in answered:
-                    await blocks.take(event, answer)
-                    if blocks.last is not None:
-                        await blocks.end_notice()
-                    if answer.error is not None:
-                        break
-        except Exception:
-            if self._failure is None:
-                raise
-        if self._failure is not None:
-            raise TurnFailed(self._failure.message, str(self._failure.code))
+        async with aclosing(self.model.provider.stream(request)) as answered:
+            async for event in answered:
+                await blocks.take(event, answer)
+                if blocks.last is not None:
+                    await blocks.end_notice()
+                if answer.error is not None:
+                    break
         if answer.error is None:
             if blocks.last is None:
                 answer.error = _nothing_came(answer.reason, self.round)
@@ -619,12 +611,12 @@ class Turn(BaseTurn):
         return answer
 
     async def _read(self) -> ModelPrompt:
-        """Return what the model reads now: all that was written, streams included."""
+        """Return what the model reads now: all that was written, streams included.
+
+        Raises TurnFailed, also through its provider, if it is too long or cannot be read.
+        """
+        reader = self.reader
         try:
-            reader = self._reader
-            if reader is None:
-                reader = self._reader = await self.make_reader()
-                reader.announced = self._announced
             if self._refused is not None:
                 read = await reader.read_smaller(self._refused)
                 self._refused = None
@@ -633,9 +625,7 @@ class Turn(BaseTurn):
             else:
                 read = await reader.read_within()
         except AntiphonError as error:
-            # A provider may take it for an error of its own.
-            self._failure = error
-            raise
+            raise TurnFailed(error.message, str(error.code)) from error
         self._read_last, self._overflowed = read, False
         return read.prompt
 
