@@ -36,7 +36,9 @@ from tests.postgres import PostgresServer, binaries
 from tests.waiting import until
 
 SECONDS: Final = float(os.environ.get("ANTIPHON_FAULT_SECONDS", "20"))
-CONTEXTS, REPLICAS, CALLERS, STOCK_CLIENTS = (60, 14, 12, 4) if SECONDS > 60 else (12, 4, 4, 2)
+CONTEXTS, REPLICAS, CALLERS, STOCK_CLIENTS, PAUSE = (
+    (60, 14, 12, 4, 0.3) if SECONDS > 60 else (8, 3, 3, 1, 0.6)
+)
 
 LEASE_SECONDS: Final = 5.0
 
@@ -118,7 +120,7 @@ class FaultRun:
             context = self.choose.choice(list(self.blocks))
             token = self.token(who)
             await self._append(calls, context, token)
-            await asyncio.sleep(self.choose.uniform(0, 0.2))
+            await asyncio.sleep(self.choose.uniform(0, PAUSE))
         await calls.close()
 
     async def _append(self, calls: ToolClient, context: str, token: str) -> bool:
@@ -153,7 +155,7 @@ class FaultRun:
                     self.ledger.add(context, token)
                 else:
                     self.ledger.unknown.setdefault(context, set()).add(token)
-                await asyncio.sleep(self.choose.uniform(0, 0.3))
+                await asyncio.sleep(self.choose.uniform(0, PAUSE))
             await replica.saved()
             await replica.close()
             await running
@@ -164,7 +166,7 @@ class FaultRun:
             token = self.token(who)
             client.tell(insert=[0, token])
             self.ledger.add(context, token)
-            await asyncio.sleep(self.choose.uniform(0.1, 0.6))
+            await asyncio.sleep(self.choose.uniform(0.1, 2 * PAUSE))
 
     # Faults
 
