@@ -8,6 +8,7 @@ import itertools
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -55,7 +56,7 @@ if MEMORY.is_dir():
     # Every write of a kernel waits for its disk: nothing here has to outlive the machine.
     found = os.statvfs(MEMORY)
     if found.f_bavail * found.f_frsize > 4 * 2**30 and not found.f_flag & os.ST_NOEXEC:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 LONGEST_ID = 200
 
