@@ -65,7 +65,7 @@ SERVICES = (
     "tests/kernel/providers/",
     "tests/kernel/turns/test_turns_on_the_wire.py",
 )
-"""Tests that import the libraries of services, which takes seconds."""
+"""Tests that import the libraries of services, which takes seconds: only when they run."""
 
 _numbers = itertools.count()
 
