@@ -218,6 +218,7 @@ async def test_page_plays_and_seeks_without_a_network(tmp_path: Path) -> None:
         for seconds, text in ((1.2, "third"), (0.1, "first"), (0.7, "</script>")):
             await page.evaluate(f"player.seek({seconds})")
             await expect(shown).to_contain_text(text)
+            await expect(shown).to_contain_text("still")
         await page.evaluate("player.seek(0)")
         await page.evaluate("player.play()")
         await expect(shown).to_contain_text("third")
