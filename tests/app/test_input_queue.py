@@ -157,12 +157,12 @@ async def test_message_without_models_shows_hint_once(
 async def test_input_goes_on_when_every_key_of_a_burst_is_handled_and_message_is_shown_whole(
     there: Opened,
 ) -> None:
-    there.burst("A", *"b" * 300, "Z")
-    await until(lambda: there.screen.composer.size.height > 3, "it has grown")
+    there.burst("A", *"b" * 170, "Z")
+    await until(lambda: there.screen.composer.size.height > 2, "it has grown")
     await until(lambda: there.shows("› Abb") and there.shows("bZ"), "all of it")
     there.screen.composer.draft.clear()
     handled: list[str] = []
-    there.burst("up", "i", *"word" * 50)
+    there.burst("up", "i", *"word" * 20)
     there.app.post_message(InputPaused(lambda: handled.append(there.message)))
     await until(lambda: handled, "the terminal is read on")
-    assert handled == ["word" * 50]
+    assert handled == ["word" * 20]

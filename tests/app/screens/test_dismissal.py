@@ -27,23 +27,6 @@ async def row_of(there: Opened, text: str) -> int:
     return next(row for row, line in enumerate(there.lines) if text in line)
 
 
-async def test_palette_clicked_twice_beside_it_closes_alone(there: Opened) -> None:
-    await there.press("ctrl+p")
-    await until(lambda: isinstance(there.app.screen, LaidOutPalette), "the palette")
-    await click_twice(there, 1, 21)
-    await until(lambda: there.app.screen is there.screen, "the document")
-    assert there.app.is_running
-
-
-async def test_command_clicked_twice_runs_once(there: Opened) -> None:
-    await there.press("ctrl+p")
-    await there.type("help")
-    await click_twice(there, 20, await row_of(there, "Help   "))
-    await until(lambda: not isinstance(there.app.screen, LaidOutPalette), "the page of keys")
-    await screen_updated()
-    assert len(there.app.screen_stack) == 2
-
-
 @pytest.mark.parametrize("is_end", [False, True], ids=["dismissed", "app ends"])
 async def test_palette_that_goes_searches_no_longer(
     there: Opened, monkeypatch: pytest.MonkeyPatch, is_end: bool
@@ -60,11 +43,25 @@ async def test_palette_that_goes_searches_no_longer(
     assert [one.is_cancelled for one in searches] == [True]
 
 
-async def test_choice_clicked_twice_leaves_the_page_below(there: Opened) -> None:
+async def test_palette_command_or_choice_clicked_twice_is_closed_or_taken_once(
+    there: Opened,
+) -> None:
+    await there.press("ctrl+p")
+    await until(lambda: isinstance(there.app.screen, LaidOutPalette), "the palette")
+    await click_twice(there, 1, 21)
+    await until(lambda: there.app.screen is there.screen, "the document")
+    assert there.app.is_running
+
+    await there.press("ctrl+p")
+    await there.type("help")
+    await click_twice(there, 20, await row_of(there, "Help   "))
+    await until(lambda: not isinstance(there.app.screen, LaidOutPalette), "the page of keys")
+    await screen_updated()
+    assert len(there.app.screen_stack) == 2
+
     async def ask(typed: str) -> list[PickerEntry]:
         return [PickerEntry("one", "the only choice")]
 
-    await there.press("f1")
     page, chosen = there.app.screen, list[str | None]()
     there.app.push_screen(PickerModal("Choose", ask), chosen.append)
     await click_twice(there, 20, await row_of(there, "the only choice"))

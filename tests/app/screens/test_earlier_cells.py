@@ -20,7 +20,7 @@ from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
-ALL = 40
+ALL = 60
 RECENT = 18
 
 

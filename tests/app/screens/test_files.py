@@ -27,8 +27,8 @@ SOURCE = "def one():\n    return 1\n\n\ndef two():\n    return 2\n"
 
 @pytest.fixture(autouse=True)
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_view, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(project_tree, "MARKED_SECONDS", 0.1)
+    monkeypatch.setattr(file_view, "LOOK_SECONDS", 0.25)
+    monkeypatch.setattr(project_tree, "MARKED_SECONDS", 0.25)
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from tests.screenshots.cells import SHOTS, SIZES, Shots, pictures
 from tests.screenshots.shots import SCREENS, SceneApp
 from tests.waiting import until
 
-
 OTHER_THEMES: Final = ("antiphon-light", "high-contrast", "monochrome", "terminal")
 """Of each sort one, beside the dark one of all other pictures."""
 

@@ -579,7 +579,8 @@ async def play(
     here: World, players: list[Player], rng: random.Random, everything: Everything
 ) -> None:
     """Let people press keys, now one, now another, while a model writes."""
-    stream = Stream(here, rng, players)
+    # Of its own: how many words come does not change which keys do.
+    stream = Stream(here, random.Random(SEED), players)
     streaming = asyncio.create_task(stream.run(), name="stream")
     try:
         for number in range(KEYS):

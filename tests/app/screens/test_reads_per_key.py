@@ -17,7 +17,7 @@ from tests.app.opened import Opened, World, opened, world
 from tests.waiting import screen_updated, until
 
 SIZES: Final = (40, 400)
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 FRAMES: Final = 3
 """As many may be drawn for a key in one run as one in another."""
 

@@ -62,10 +62,10 @@ async def test_moment_looks_the_same_wherever_one_comes_from(tmp_path: Path) -> 
     async with played(tmp_path) as run:
         lines = await lines_of(run, "default")
     async with shown(of_file(lines)) as there:
-        moments = range(0, there.player.replay.duration_ms + 1, 2 * APART_MS)
+        moments = range(0, there.player.replay.duration_ms + 1, 4 * APART_MS)
         frames = {at: await there.frame(at) for at in moments}
         assert len({styled_text(frame) for frame in frames.values()}) > len(moments) // 2
-        for at in random.Random(1).choices(moments, k=8):
+        for at in random.Random(1).choices(moments, k=4):
             assert styled_text(await there.frame(at)) == styled_text(frames[at]), at
 
 

@@ -163,7 +163,7 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
     async with as_vera(here) as there:
         await there.sees("two")
         await there.edit()
-        typing = "u b k e  y g z " * 4
+        typing = "u b k e  y g z " * 2
         for letter in typing[:10]:
             there.burst(letter)
             await there.pilot.pause(0.005)
