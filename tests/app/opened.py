@@ -191,7 +191,8 @@ class Opened:
         """Press keys, one after the other, that lead to a mode, if one is given."""
         for key in keys:
             self.burst(key)
-            await screen_updated()
+            for _ in range(2):  # what the key does, and what that brings: a page that closes
+                await screen_updated()
         shown = self.app.screen_stack[-1:]  # none, if the app has ended
         nodes = [node for one in shown for node in one.walk_children(with_self=True)]
         if not all(map(is_waiting, [self.app, *nodes])):

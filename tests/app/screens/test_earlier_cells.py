@@ -20,8 +20,8 @@ from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
-ALL = 60
-RECENT = 18
+ALL = 70
+RECENT = 26
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +152,7 @@ async def test_replaced_screen_bears_a_person_in_a_cell_of_the_next_one_and_the_
 ) -> None:
     actor = here.kernel.open_session(await here.kernel.principal("bo"), "test")
     WriterPresence(await here.context(), actor, 99).write_in(cells[ALL - RECENT - 1])
-    async with opened(here, size=(140, 24)) as there:
+    async with opened(here, size=(140, 40)) as there:
         screen, replica = there.screen, there.app.session.replica
         unseen = cells[ALL - RECENT - 1]
         await until(lambda: any(one.block == unseen for one in screen.people.participants()))
