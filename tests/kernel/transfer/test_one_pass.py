@@ -123,4 +123,4 @@ async def test_export_holds_no_more_than_a_batch_in_memory(kernel: Kernel, make:
         tracemalloc.stop()
         gc.enable()
     assert left < 3_000_000
-    assert peak < 25_000_000
+    assert peak < 30_000_000
