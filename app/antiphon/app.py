@@ -63,7 +63,6 @@ from antiphon_kernel.types.quoting import count_of, join_names, quote
 END_SECONDS = 1.5
 """How long what is to be sent, or to be written down, may take when a signal ends the app."""
 
-
 LEADS: Final = {"@": "files", "#": "search_files"}
 """Actions by signs that are typed first in the palette."""
 

@@ -226,7 +226,6 @@ _RULE_END: Final = 2
 WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
 
-
 REMEMBERED: Final = 200
 """Past hints that can be read again."""
 
