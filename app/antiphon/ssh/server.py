@@ -95,9 +95,6 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
         self._command = command
         return True
 
-    def subsystem_requested(self, subsystem: str) -> bool:
-        return False
-
     # Its beginning and its end
 
     async def admit(self) -> OpenedSession:
