@@ -230,7 +230,7 @@ async def test_kicked_user_reads_writes_nothing_and_joins_again(here: World) -> 
         await here.call("kernel.kick", principal="vera", minutes=0)
         there.screen.call_action("join_again")
         await there.sees("editor · live")
-        assert there.shows("my some text")
+        await there.sees("my some text")
         await there.type("hello")
         assert there.message == "hello"
 
