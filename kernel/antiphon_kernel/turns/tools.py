@@ -17,6 +17,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.storage import ToolPermission
+from antiphon_kernel.tools._common import BlockResult
 from antiphon_kernel.tools.message import SiblingPlace, fork_branch
 from antiphon_kernel.turns.permission import tool_of
 from antiphon_kernel.turns.runner import Job, runner_of
@@ -306,17 +307,12 @@ class ShellRunParams(ContextParams):
     """Answer when the command has ended, not when it has begun."""
 
 
-class ShellRunResult(Result):
-    """Blocks of the command and its output."""
+class ShellRunResult(BlockResult):
+    """The call of the command, and the block of its output."""
 
-    block_id: str
-    """The call."""
-    name: str
     result_id: str
     """Its result, which the output streams into."""
     result_name: str
-    version: int
-    """Of the call."""
     context_version: int
     exit_code: int | None = None
     """Only when waited for, and if the command came to an end by itself."""
@@ -357,12 +353,11 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     work, blocks = await runner_of(call.kernel).start_command(context, call.actor, params.command)
     if params.wait:
         await asyncio.wait({work.task})
-    return ShellRunResult(
-        block_id=blocks.call,
-        name=context.block_name(blocks.call),
+    return ShellRunResult.of(
+        context,
+        blocks.call,
         result_id=blocks.result,
         result_name=context.block_name(blocks.result),
-        version=context.blocks.version(blocks.call),
         context_version=context.seq,
         exit_code=context.document.header(blocks.call).exit_code,
     )
@@ -462,14 +457,11 @@ class DecideParams(Params):
     """With `no`: what the model is told."""
 
 
-class DecideResult(Result):
+class DecideResult(BlockResult):
     """The call after the decision."""
 
-    block_id: str
-    name: str
     permission: str
     """`once`, `always` or `denied`."""
-    version: int
     context_version: int
 
 
@@ -555,13 +547,7 @@ async def decide(call: Call, params: DecideParams) -> DecideResult:
     decision = CallPermission.DENIED if is_no else CallPermission(params.decision)
     reason = (params.reason or "").strip()
     await runner.permissions.settle(context, block, call.actor, decision, reason)
-    return DecideResult(
-        block_id=block,
-        name=context.block_name(block),
-        permission=decision,
-        version=context.blocks.version(block),
-        context_version=context.seq,
-    )
+    return DecideResult.of(context, block, permission=decision, context_version=context.seq)
 
 
 @tool("permission.revoke", needs=Permission.WRITE, errors=REFERENCES)
