@@ -104,11 +104,6 @@ class CellStyle(NamedTuple):
     numbers: FileGutter | None = None
     """Numbers of the lines, in the place of the usual gutter."""
 
-    @property
-    def note_line(self) -> int | None:
-        """Return the line with the note; None if there is none."""
-        return self.picture.line_count - 1 if self.note and self.picture else None
-
 
 class CellPainter:
     """Rows of a cell with one look, made when asked for."""
@@ -153,7 +148,7 @@ class CellPainter:
             strip = look.gutters.head(look.author) if is_name else Strip([])
             return strip.adjust_cell_length(look.gutters.columns.width).apply_style(ground)
         end = look.end[1] if look.end is not None and line == look.end[0] else ""
-        note = look.note if line == look.note_line else ""
+        is_last = picture is not None and line == picture.line_count - 1
         row, self.flags[line] = _painted(
             tuple(self._gutter(line, number)),
             tuple(picture.strip(line) if picture is not None else [Segment(end, theme.dim)]),
@@ -161,7 +156,7 @@ class CellPainter:
             self._labels.get(line, ()),
             look.gutters.columns,
             panel,
-            Segment(note, theme.dim),
+            Segment(look.note if is_last else "", theme.dim),
             ground,
         )
         return row
