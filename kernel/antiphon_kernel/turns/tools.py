@@ -15,10 +15,10 @@ from antiphon_kernel.conversation import Branch
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.tools._common import BlockResult
-from antiphon_kernel.tools.message import fork_branch
+from antiphon_kernel.tools.message import SiblingPlace, fork_branch
 from antiphon_kernel.turns.permission import tool_of
 from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.turns.turn import Turn
@@ -39,14 +39,11 @@ class StartTurnParams(Params):
     those that it addresses."""
 
 
-class StartTurnResult(Result):
+class StartTurnResult(SiblingPlace):
     """The message that is answered, and the models that are asked."""
 
     message_id: str
     """The message where it is answered now."""
-    message_name: str
-    context_id: str
-    label: str
     context_version: int
     forked: bool
     """Whether it is answered in a branch that was made for that."""
@@ -79,14 +76,8 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
         context = branch.context
         for model in models:
             runner.start_turn(context, model, prompt, call.actor)
-    return StartTurnResult(
-        message_id=prompt,
-        message_name=context.block_name(prompt),
-        context_id=context.id,
-        label=context.label,
-        context_version=context.seq,
-        forked=is_forked,
-        models=models,
+    return StartTurnResult.of(
+        branch, at, context_version=context.seq, forked=is_forked, models=models
     )
 
 
@@ -175,12 +166,6 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     )
 
 
-class QueueParams(Params):
-    """A context."""
-
-    context: str | None = None
-
-
 class WorkState(StrEnum):
     """State of a turn or a command that is not over."""
 
@@ -216,7 +201,7 @@ class QueueResult(Result):
 
 
 @tool("turn.queue", needs=Permission.READ, errors=REFERENCES[1:])
-async def queue(call: Call, params: QueueParams) -> QueueResult:
+async def queue(call: Call, params: ContextParams) -> QueueResult:
     """List the turns and commands that run or wait in a context."""
     context = await call.context(params.context)
     works = runner_of(call.kernel).works(context)
@@ -242,10 +227,9 @@ def _queued(context: Context, work: Job) -> QueuedWork:
     )
 
 
-class ContextModelParams(Params):
+class ContextModelParams(ContextParams):
     """A context, and the model that is to answer in it."""
 
-    context: str | None = None
     model: str | None = None
     """Name of the model that answers messages which name none; if absent, nothing changes."""
 
@@ -298,10 +282,9 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     )
 
 
-class InterruptParams(Params):
+class InterruptParams(ContextParams):
     """Turns and commands to stop."""
 
-    context: str | None = None
     principal: str | None = None
     """Username or id of the model (or person, for a command) to stop; all if absent."""
     message: str | None = None
@@ -315,10 +298,9 @@ class InterruptResult(Result):
     """Usernames; empty if nothing was running."""
 
 
-class ShellRunParams(Params):
+class ShellRunParams(ContextParams):
     """A command for the kernel's host, run in the project's root."""
 
-    context: str | None = None
     command: str = Field(min_length=1)
     """A line for the shell: bash, or sh where there is none."""
     wait: bool = False
