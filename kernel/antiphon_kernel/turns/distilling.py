@@ -216,7 +216,7 @@ class Distillation:
                     case TextDelta(text):
                         await writer.append(self.block, replace_half_characters(text))
                     case TokenUsage():
-                        used = event.priced(model.price)
+                        used = event.priced(model.config.price)
                         writer.describe(self.block, metadata={USAGE: used.as_json()})
                         await self.kernel.usage.add(context.id, principal, asker, used)
                     case ProviderError(message):

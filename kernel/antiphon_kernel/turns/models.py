@@ -86,8 +86,11 @@ class Models:
         self.opening = opening
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
-        # Names in order; None of a model that was not configured.
-        self._configs = {name: (configs or {}).get(name) for name in providers or ()}
+        # By name, in order.
+        self._configs = {
+            name: (configs or {}).get(name) or ModelConfig(name, ModelKind.SCRIPTED, "")
+            for name in providers or ()
+        }
         self._providers = dict(providers or {})
         self.looked = asyncio.Event()
         """Set once servers that are looked for have answered, or have not."""
@@ -118,7 +121,7 @@ class Models:
             AntiphonError: invalid_params if it plays a recording that cannot be read.
         """
         config = self._configs[name]
-        if name not in self._providers and config is not None:
+        if name not in self._providers:
             if config.kind is ModelKind.SCRIPTED:
                 self._providers[name] = ScriptedProvider(load_recordings(Path(config.model)))
             else:
@@ -134,26 +137,16 @@ class Models:
                 allowed=list(self)[:LISTED],
             )
 
-    def configured(self, name: str) -> ModelConfig | None:
-        """Return the configuration of a model, with the limits and prices that are known of it.
+    def configured(self, name: str, *, published: bool = True) -> ModelConfig:
+        """Return the configuration of a model, also with published limits and prices if asked.
 
-        The first call may take a moment: it reads what is published. None of a model that plays
-        recordings.
-
-        Raises:
-            KeyError: if there is no such model.
-        """
-        config = self.as_configured(name)
-        return None if config is None else with_known_limits(config)
-
-    def as_configured(self, name: str) -> ModelConfig | None:
-        """Return the same without what is published.
+        To read what is published may take a moment the first time.
 
         Raises:
             KeyError: if there is no such model.
         """
         config = self._configs[name]
-        return None if config is None or config.kind is ModelKind.SCRIPTED else config
+        return with_known_limits(config) if published else config
 
     @property
     def default(self) -> str | None:

@@ -268,10 +268,10 @@ class TurnRunner:
 
     async def instruction_tokens(self, context: Context, model: str) -> int:
         """Return the estimate of what goes with every request to a model in a context."""
-        config = await asyncio.to_thread(self.models.as_configured, model)
+        config = self.models.configured(model, published=False)
         return instruction_tokens(*await self._instructions(context, config))
 
-    async def _servers(self, config: ModelConfig | None, seconds: float) -> TurnServers:
+    async def _servers(self, config: ModelConfig, seconds: float) -> TurnServers:
         """Return the MCP servers of a turn; those that are not there soon are named."""
         names = tools_of(config)
         missing = await self.servers.ready(names, seconds)
@@ -281,14 +281,13 @@ class TurnRunner:
     async def _instructions(
         self,
         context: Context,
-        config: ModelConfig | None,
+        config: ModelConfig,
         prompt: str | None = None,
         served: Sequence[McpTool] | None = None,
     ) -> tuple[str, tuple[ToolDefinition, ...]]:
         instructions = await asyncio.to_thread(self._settings.instructions)
         names = tools_of(config)
-        own = config.system if config is not None else ""
-        system = system_text(instructions, own, has_tools=names != ())
+        system = system_text(instructions, config.system, has_tools=names != ())
         served = self.servers.tools(names) if served is None else served
         tools = ModelTools(self._kernel, context, prompt, names, served=served)
         return system, tools.definitions
@@ -522,8 +521,7 @@ class TurnRunner:
     async def _read_ahead(self, context: Context, model: str) -> None:
         """Read a context that a model may answer in, so that its first turn need not."""
         principal = await self.principal(model)
-        config = await asyncio.to_thread(self.models.as_configured, model)
-        names = tools_of(config)
+        names = tools_of(self.models.configured(model, published=False))
         tools = ModelTools(self._kernel, context, None, names)
         definitions = await asyncio.to_thread(lambda: tools.definitions)
         await layout_of(context).prepare(principal.id, is_plain=not definitions)
