@@ -156,7 +156,7 @@ async def _check(models: Models, name: str) -> CheckedModel:
         return CheckedModel(name=name, ok=True)
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            failed = await _ask(models[name])
+            failed = await _ask((await models.open(name)).provider)
     except TimeoutError:
         said = f"No answer after {CHECK_SECONDS:.0f} s: look at the server, or try again."
         failed = ProviderError(said, ErrorKind.UNREACHABLE)

@@ -13,6 +13,7 @@ from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recordin
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recordings
+from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 
@@ -92,6 +93,7 @@ class Models:
             for name in providers or ()
         }
         self._providers = dict(providers or {})
+        self._opened: dict[str, AnsweringModel] = {}
         self.looked = asyncio.Event()
         """Set once servers that are looked for have answered, or have not."""
         if not self.config.discovery.local_ports:
@@ -113,20 +115,25 @@ class Models:
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))
 
-    def __getitem__(self, name: str) -> Provider:
-        """Return the provider of a model, opened when it is first asked for.
+    async def open(self, name: str) -> AnsweringModel:
+        """Return a model with what is learned about it, opened when it is first asked for.
 
         Raises:
             KeyError: if there is no such model.
             AntiphonError: invalid_params if it plays a recording that cannot be read.
         """
-        config = self._configs[name]
-        if name not in self._providers:
-            if config.kind is ModelKind.SCRIPTED:
-                self._providers[name] = ScriptedProvider(load_recordings(Path(config.model)))
-            else:
-                self._providers[name] = open_provider(config)
-        return self._providers[name]
+        if name not in self._opened:
+            # What is published is in a large library.
+            config = await asyncio.to_thread(self.configured, name)
+            if name not in self._providers:
+                is_played = config.kind is ModelKind.SCRIPTED
+                self._providers[name] = (
+                    ScriptedProvider(load_recordings(Path(config.model)))
+                    if is_played
+                    else open_provider(config)
+                )
+            self._opened.setdefault(name, AnsweringModel(self._providers[name], config))
+        return self._opened[name]
 
     def check_known(self, name: str) -> None:
         """Raises AntiphonError invalid_params if there is no model of a name."""

@@ -40,7 +40,6 @@ from antiphon_kernel.types.memory import without_collection
 class AnsweringModel:
     """One model that turns are played with."""
 
-    name: str
     provider: Provider
     config: ModelConfig
     calibration: Calibration = field(default_factory=Calibration)

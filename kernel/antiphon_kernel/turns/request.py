@@ -112,7 +112,7 @@ async def _reader(call: Call, context: Context, author: BlockAuthor | None) -> P
     name = runner.default_model(context) if author is None else await runner.named(author.id)
     if name is None or name not in runner.models:
         return None
-    model = await runner.model(name)
+    model = await runner.models.open(name)
     if not isinstance(model.provider, RemoteProvider):
         return None
     return await runner.reader(context, model, (await runner.principal(name)).id)

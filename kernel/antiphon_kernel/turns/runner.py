@@ -115,8 +115,6 @@ class TurnRunner:
         )
         self.agents = Agents(kernel, models.config.agents)
         """Those whose names are no models'."""
-        self._closed = False
-        self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
         self._latest: dict[tuple[ContextId, str], Job] = {}
@@ -173,7 +171,6 @@ class TurnRunner:
         Calls that wait for a person's decision go on waiting, until there is a runner again.
         """
         self.permissions.close()
-        self._closed = True
         await self._tasks.close()
         for work in tuple(self._works):
             work.stop(None)
@@ -200,7 +197,7 @@ class TurnRunner:
                 work.turn = agent_turn = AgentTurn(*common, settings)
                 await self.agents.play(model, agent_turn)
                 return
-            answering = await self.model(model)
+            answering = await self.models.open(model)
             # A call that waits for a decision already is one of a tool that was there.
             seconds = START_SECONDS if undecided else SERVER_SECONDS
             servers = await self._servers(answering.config, seconds)
@@ -231,21 +228,6 @@ class TurnRunner:
             await report_failure(writer, prompt, said, kind)
         else:  # it has been made a viewer meanwhile
             await self._refuse(writer.context, prompt, writer.actor.principal, role)
-
-    async def model(self, name: str) -> AnsweringModel:
-        """Return a model with what is learned about it; its library is imported if need be.
-
-        Raises:
-            KeyError: if there is no such model.
-            AntiphonError: if it cannot be opened.
-        """
-        known = self._answering.get(name)
-        if known is None:
-            # What opens a model imports libraries.
-            config = await asyncio.to_thread(self.models.configured, name)
-            provider = await asyncio.to_thread(self.models.__getitem__, name)
-            known = self._answering.setdefault(name, AnsweringModel(name, provider, config))
-        return known
 
     async def reader(
         self,
@@ -502,9 +484,9 @@ class TurnRunner:
         work.task.add_done_callback(ended)
 
     def _opened(self, context: Context) -> None:
-        if self._kernel.cluster is not None and not self._closed:
+        if self._kernel.cluster is not None and not self.permissions.is_closing:
             self._tasks.start(self._resume(context.id), f"turns that go on in {context.label}")
-        if context.is_partial or self._closed:
+        if context.is_partial or self.permissions.is_closing:
             return
         if (model := self.default_model(context)) is not None and model in self.models:
             name = f"reading {context.label} for {model}"
