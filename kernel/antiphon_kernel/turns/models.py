@@ -126,12 +126,10 @@ class Models:
             # What is published is in a large library.
             config = await asyncio.to_thread(self.configured, name)
             if name not in self._providers:
-                is_played = config.kind is ModelKind.SCRIPTED
-                self._providers[name] = (
-                    ScriptedProvider(load_recordings(Path(config.model)))
-                    if is_played
-                    else open_provider(config)
-                )
+                if config.kind is ModelKind.SCRIPTED:
+                    self._providers[name] = ScriptedProvider(load_recordings(Path(config.model)))
+                else:
+                    self._providers[name] = open_provider(config)
             self._opened.setdefault(name, AnsweringModel(self._providers[name], config))
         return self._opened[name]
 
