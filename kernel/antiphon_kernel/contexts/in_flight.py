@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import PrincipalId
@@ -79,12 +79,9 @@ class InFlightUpdates:
 
     async def _pause(self, seconds: float) -> None:
         """Let the others work as long; only for a moment when the kernel is about to close."""
-        if self._hurry.is_set():
-            await asyncio.sleep(0)
-            return
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait((hurry,), timeout=seconds)
-        hurry.cancel()
+        await asyncio.sleep(0)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), seconds)
 
     def _ended(self, actor: Actor, arrival: Arrival) -> None:
         del self._under_way[actor.principal.id]

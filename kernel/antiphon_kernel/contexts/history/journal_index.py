@@ -127,9 +127,8 @@ class JournalIndex:
                     self.sizes[block] += touch.size // len(blocks)
             await slices.pause()
 
-    async def make_exact(self) -> None:
+    async def make_exact(self, upto: int) -> None:
         """Index what nobody ever saw too: text written and removed offline touches no block."""
-        upto = len(self._op_sizes) - 1
         self._owners = ItemOwners(self._number_of)
         self._op_sizes = array("I", [0])
         self.seqs.clear()

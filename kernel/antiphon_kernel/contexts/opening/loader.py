@@ -17,6 +17,7 @@ from typing import Final
 from antiphon_kernel.contexts.opening.segments import join
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
@@ -156,7 +157,9 @@ class Quarantine:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.damaged: dict[ContextId, CorruptContextError] = {}
+        self._tasks = BackgroundTasks(_log)
         self._survey: asyncio.Task[None] | None = None
+        self.close = self._tasks.close
 
     def raise_if_quarantined(self, context: ContextId) -> None:
         """Raises CorruptContextError if it is known to be damaged."""
@@ -171,18 +174,12 @@ class Quarantine:
 
     def scan(self, rows: Iterable[ContextRow]) -> None:
         """Begin to look, in the background, whether the records of these contexts are complete."""
-        self._survey = asyncio.create_task(self._inspect(tuple(rows)), name="survey of contexts")
+        self._survey = self._tasks.start(self._inspect(tuple(rows)), "survey of contexts")
 
     async def scanned(self) -> None:
         """Wait until the survey is over."""
         if self._survey is not None:
             await asyncio.wait({self._survey})
-
-    async def close(self) -> None:
-        """Stop looking."""
-        if self._survey is not None:
-            self._survey.cancel()
-        await self.scanned()
 
     async def _inspect(self, rows: Iterable[ContextRow]) -> None:
         for row in rows:
