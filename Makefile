@@ -66,9 +66,8 @@ demo: $(READY) ## the editor with a scripted model that writes while you type (S
 join: $(READY) ## a second terminal: join the newest kernel of this folder
 	@$(BIN)/antiphon join
 
-# In the order of all tests: a worker with a large first share would be busy alone at the end.
 test: $(READY) ## every test
-	@$(LIMITED) -n auto --maxschedchunk 50
+	@$(LIMITED) -n auto
 
 test-kernel test-app test-e2e: test-%: $(READY)
 	@$(LIMITED) -n auto tests/$*

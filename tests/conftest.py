@@ -8,6 +8,7 @@ import itertools
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -17,6 +18,8 @@ from types import CoroutineType, FrameType
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.postgres import postgres_server, store
 
@@ -53,9 +56,16 @@ if MEMORY.is_dir():
     # Every write of a kernel waits for its disk: nothing here has to outlive the machine.
     found = os.statvfs(MEMORY)
     if found.f_bavail * found.f_frsize > 4 * 2**30 and not found.f_flag & os.ST_NOEXEC:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 LONGEST_ID = 200
+
+SERVICES = (
+    "tests/kernel/messages/test_foreign_writing.py",
+    "tests/kernel/providers/",
+    "tests/kernel/turns/test_turns_on_the_wire.py",
+)
+"""Tests that import the libraries of services, which takes seconds: only when they run."""
 
 _numbers = itertools.count()
 
@@ -63,6 +73,24 @@ _numbers = itertools.count()
 def pytest_xdist_auto_num_workers() -> int:
     """Return two workers for each processor: tests wait half of the time."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Give the files to the workers in their order."""
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)
+
+
+class FileScheduling(LoadScopeScheduling):
+    """Gives the tests of a file to one worker, and those of the libraries that take long to import.
+
+    So a worker is paid once for the fixtures of a module.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return SERVICES[0] if file.startswith(SERVICES) else file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -140,7 +140,7 @@ def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_a
         terminal.press("enter")
         terminal.wait_for("choirs.py   ● ")
 
-    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "8")
+    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "20")
     terminal.wait_for("press F6")
     open_file(terminal)
     terminal.press("enter")
@@ -180,7 +180,7 @@ def test_kernel_that_cannot_start_ends_the_app_with_its_log(
     assert "broken.jsonl" in terminal.text
 
 
-CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "100"))
+CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "60"))
 """Characters that each of two people types at least."""
 
 SEED: Final = int(os.environ.get("ANTIPHON_SEED", "1"))
@@ -225,7 +225,7 @@ class Typist:
 def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
     machine: Machine, tmp_path: Path
 ) -> None:
-    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=100, pause_ms=30)
+    recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=50, pause_ms=40)
     own = machine.terminal("demo", "--play", str(recorded.path))
     own.wait_for(shows_words)
     other = machine.terminal("join")

@@ -40,7 +40,7 @@ def modules() -> Path:
     if node is None or npm is None:
         pytest.skip("node and npm are not installed")
     name = "antiphon-node-" + "-".join(PACKAGES).replace("@", "_")
-    kept = Path(tempfile.gettempdir()) / name
+    kept = Path("/tmp") / name
     with kept.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
@@ -49,7 +49,7 @@ def modules() -> Path:
 
 
 def _install(npm: str, kept: Path) -> None:
-    fresh = Path(tempfile.mkdtemp(prefix="antiphon-node-"))
+    fresh = Path(tempfile.mkdtemp(prefix="antiphon-node-", dir=kept.parent))
     # What npm has fetched before is taken from its cache, also without a network.
     options = ("--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=0")
     command = [npm, "install", *options, *PACKAGES]

@@ -18,9 +18,7 @@ from antiphon_kernel.providers import (
     ProviderError,
     RemoteProvider,
     TextDelta,
-    library_model,
 )
-from antiphon_kernel.providers.library_events import LIMITED, TOO_LONG
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.providers.conftest import ModelServer
@@ -68,7 +66,9 @@ async def test_recorded_failure_has_its_kind_and_delay_and_is_asked_once(
 async def test_answer_that_fails_without_an_end_is_read_in_its_beginning(
     wire: ModelServer, kind: ModelKind
 ) -> None:
-    body = b"no " * library_model.ERROR_BYTES
+    from antiphon_kernel.providers.library_model import ERROR_BYTES
+
+    body = b"no " * ERROR_BYTES
     wire.answers.append(WireAnswer(body, 400, JSON).silent())
     found = await asyncio.wait_for(failure(wire.model(kind, silence=3_600.0)), PATIENCE)
     assert found.kind is ErrorKind.INVALID_REQUEST
@@ -85,7 +85,7 @@ async def test_long_error_is_known_by_its_beginning(wire: ModelServer) -> None:
 async def test_answer_with_an_endless_line_is_cut(
     wire: ModelServer, kind: ModelKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library_model, "LINE_BYTES", 5_000)
+    monkeypatch.setattr("antiphon_kernel.providers.library_model.LINE_BYTES", 5_000)
     body = b"data: " + b"x" * 10_000
     wire.answers.append(WireAnswer(body).split(*range(1_000, len(body), 1_000)).silent())
     found = await asyncio.wait_for(failure(wire.model(kind, silence=3_600.0)), PATIENCE)
@@ -123,6 +123,8 @@ SAID_OF_OTHER_LIMITS = (
 
 
 def test_words_of_other_servers_for_a_context_too_long_are_known() -> None:
+    from antiphon_kernel.providers.library_events import LIMITED, TOO_LONG
+
     for text in SAID_OF_A_CONTEXT_TOO_LONG:
         assert TOO_LONG.search(text) and not LIMITED.search(text), text
     for text in SAID_OF_OTHER_LIMITS:

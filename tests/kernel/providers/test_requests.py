@@ -31,7 +31,6 @@ from antiphon_kernel.providers import (
     TextDelta,
 )
 from antiphon_kernel.providers.events import ThinkingDelta, ThinkingEnd, ToolCallEvent
-from antiphon_kernel.providers.library_model import ServiceClient, building_request
 from antiphon_kernel.providers.provider import PromptFile
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.providers.conftest import ModelServer
@@ -305,6 +304,8 @@ async def test_pieces_of_a_message_are_the_same_wherever_it_is_marked(
 @pytest.fixture
 def enabled_at(wire: ModelServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """Whether the collector was enabled when a request was built, and when the server had it."""
+    from antiphon_kernel.providers.library_model import ServiceClient
+
     found: dict[str, bool] = {}
     build = ServiceClient.build_request
 
@@ -339,6 +340,8 @@ async def test_request_that_cannot_be_sent_ends_the_pause(
 
 
 def test_pause_of_another_request_goes_on_until_that_is_sent() -> None:
+    from antiphon_kernel.providers.library_model import building_request
+
     with building_request():
         with building_request():
             assert not gc.isenabled()

@@ -215,19 +215,19 @@ async def test_calls_over_http_leave_no_row_and_no_memory(served: ServedKernel) 
     token = (await invite(served, "viewer", name="vera"))["token"]
     gc.freeze()  # what other tests have left is not looked through
     tracemalloc.start()
-    await asyncio.to_thread(post_often, served, token, 100)
+    await asyncio.to_thread(post_often, served, token, 50)
     before = await recorded(served)
     gc.collect()
     actors = sum(isinstance(one, Actor) for one in gc.get_objects())
     taken = tracemalloc.get_traced_memory()[0]
-    await asyncio.to_thread(post_often, served, token, 500)
+    await asyncio.to_thread(post_often, served, token, 250)
     gc.collect()
     grown = tracemalloc.get_traced_memory()[0] - taken
     tracemalloc.stop()
     assert await recorded(served) == before
     assert before.count("tcp") == 1, "that somebody joined is recorded once"
     assert sum(isinstance(one, Actor) for one in gc.get_objects()) <= actors
-    assert grown < 500 * 80, "less than what an entry of a table takes"
+    assert grown < 250 * 80, "less than what an entry of a table takes"
 
 
 async def test_session_of_a_call_is_recorded_with_what_it_commits(served: ServedKernel) -> None:

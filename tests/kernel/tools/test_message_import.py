@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
@@ -260,7 +259,7 @@ def test_random_conversations_are_exported_as_they_were_imported(
     said: list[list[Message | SystemMessage]], shape: MessageShape
 ) -> None:
     files = [json.dumps(written(chained(one), shape)) for one in said]
-    with TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
+    with TemporaryDirectory() as folder:
         found = asyncio.run(imported_and_exported(Path(folder), "\n".join(files), shape))
     assert [read_conversations(text) for text in found] == [
         read_conversations(text) for text in files

@@ -122,6 +122,5 @@ async def test_export_holds_no_more_than_a_batch_in_memory(kernel: Kernel, make:
     finally:
         tracemalloc.stop()
         gc.enable()
-    print("PEAK", left, peak)
     assert left < 3_000_000
     assert peak < 25_000_000

@@ -458,15 +458,15 @@ REFUSALS: Final = (
 )
 
 
-def attacks(name: str) -> list[ToolCallEvent]:
+def attacks(number: int, name: str) -> list[ToolCallEvent]:
     edit = {"operations": [{"start_line": 0, "end_line": 0, "content": "x"}]}
     patch = f"--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n x\n+y\n"
     return [
-        call("file_read", "1", path=name),
-        call("file_create", "3", path=name, content="x"),
-        call("apply_patch", "4", patch=patch),
-        call("block_read", "6", block_id=f"file:{name}#L1-L2"),
-        call("block_edit", "7", block_id=f"file:{name}", **edit),
+        call("file_read", f"1-{number}", path=name),
+        call("file_create", f"2-{number}", path=name, content="x"),
+        call("apply_patch", f"3-{number}", patch=patch),
+        call("block_read", f"4-{number}", block_id=f"file:{name}#L1-L2"),
+        call("block_edit", f"5-{number}", block_id=f"file:{name}", **edit),
     ]
 
 
@@ -485,11 +485,12 @@ async def test_no_name_leads_a_model_out_of_the_project_or_to_a_secret(desk: Des
     (project / ".git").mkdir()
     (project / ".git" / "config").write_text(SECRET)
     before = {one: one.lstat() for one in project.rglob("*") if "data" not in one.parts}
-    for name in ATTACKS:
-        name = name.format(outside=outside, project=project)
-        for result in await desk.do(*attacks(name), together=True):
-            assert "hunter2" not in result, name
-            assert result.startswith(REFUSALS), (name, result)
+    names = [name.format(outside=outside, project=project) for name in ATTACKS]
+    calls = [one for number, name in enumerate(names) for one in attacks(number, name)]
+    results = await desk.do(*calls, together=True)
+    for attack, result in zip(calls, results, strict=True):
+        assert "hunter2" not in result, attack
+        assert result.startswith(REFUSALS), (attack, result)
     after = {one: one.lstat() for one in project.rglob("*") if "data" not in one.parts}
     assert {one: found.st_mtime_ns for one, found in after.items()} == {
         one: found.st_mtime_ns for one, found in before.items()
