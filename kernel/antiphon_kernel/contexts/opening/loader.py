@@ -158,7 +158,6 @@ class Quarantine:
         self._journal = journal
         self.damaged: dict[ContextId, CorruptContextError] = {}
         self._tasks = BackgroundTasks(_log)
-        self._survey: asyncio.Task[None] | None = None
         self.close = self._tasks.close
 
     def raise_if_quarantined(self, context: ContextId) -> None:
@@ -174,12 +173,7 @@ class Quarantine:
 
     def scan(self, rows: Iterable[ContextRow]) -> None:
         """Begin to look, in the background, whether the records of these contexts are complete."""
-        self._survey = self._tasks.start(self._inspect(tuple(rows)), "survey of contexts")
-
-    async def scanned(self) -> None:
-        """Wait until the survey is over."""
-        if self._survey is not None:
-            await asyncio.wait({self._survey})
+        self._tasks.start(self._inspect(tuple(rows)), "survey of contexts")
 
     async def _inspect(self, rows: Iterable[ContextRow]) -> None:
         for row in rows:
