@@ -86,7 +86,7 @@ def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader] 
     """Return the document of a whole state, and of the headers of its blocks that are known."""
     document = Document(client_id)
     document.apply_part(merge(state))
-    for _ in document.finish_parts(headers=headers):
+    for _ in document.finish_parts(headers):
         pass
     return document
 

@@ -54,11 +54,11 @@ async def open_document(
                 document = await join(snapshot, client_id)
                 stored = await journal.load(row, after=snapshot.seq)
                 stored = replace(stored, item_index=snapshot.item_index)
-                return stored, await _finish(document, stored)
+                return stored, await finish(document, row, stored.updates, stored.seq)
             except ValueError as error:
                 journal.snapshots.discard(row, str(error))
         stored = await journal.load(row)
-        return stored, await _finish(Document(client_id), stored)
+        return stored, await finish(Document(client_id), row, stored.updates, stored.seq)
 
 
 async def open_recent(
@@ -85,7 +85,7 @@ async def open_recent(
         return None
     try:
         document = await join(recent, _short(client_id, stored.clients))
-        await _finish(document, stored)
+        await finish(document, row, stored.updates, stored.seq)
         if cut.omitted + len(document) != cut.blocks:
             document.close()
             raise ValueError("it has other blocks than the journal")
@@ -108,16 +108,11 @@ def _short(drawn: int, taken: Container[int]) -> int:
 
 
 async def finish(
-    document: Document,
-    row: ContextRow,
-    updates: Sequence[bytes],
-    seq: int,
-    blocks: Iterable[str] = (),
+    document: Document, row: ContextRow, updates: Sequence[bytes], seq: int
 ) -> Document:
     """Read the transactions behind what a document has read already, up to `seq`; return it.
 
-    `blocks` are ids of its blocks that somebody else keeps. Raises CorruptContextError, naming the
-    transaction that cannot be read where that can be told.
+    Raises CorruptContextError, naming the transaction that cannot be read where that can be told.
     """
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]
@@ -135,14 +130,9 @@ async def finish(
             what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
             raise CorruptContextError(row, what, first) from error
         await asyncio.sleep(0)
-    for _ in document.finish_parts(blocks):
+    for _ in document.finish_parts():
         await asyncio.sleep(0)
     return document
-
-
-async def _finish(document: Document, stored: StoredContext) -> Document:
-    ids = (row.id for row in stored.blocks)
-    return await finish(document, stored.row, stored.updates, stored.seq, ids)
 
 
 _PAUSE_SECONDS: Final = 0.01
