@@ -28,6 +28,11 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
+def grandchildren_of(pid: int) -> list[int]:
+    """Return the processes that the children of a process have started."""
+    return [one for child in children_of(pid) for one in children_of(child)]
+
+
 def has_ended(pid: int) -> bool:
     """Return whether a process is gone, or is nothing but an exit code that nobody has taken."""
     try:

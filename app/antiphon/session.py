@@ -30,7 +30,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, known_value
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, no_kernel, storage_failed
-from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
 from antiphon_kernel.types.signal import Signal
@@ -117,7 +117,7 @@ def read_preview(page: Mapping[str, Any], caller: Mapping[str, Any]) -> ContextP
     """
     if page["count"] <= LONG_CONTEXT or not page["blocks"]:
         return None
-    document = Document(RandomIds().client_id())
+    document = Document(IdSource().client_id())
     with document.transaction("page"):
         for one in page["members"]:
             member = Member(one["principal"], one["username"], one["kind"], int(one["colour"]))

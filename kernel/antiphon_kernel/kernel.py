@@ -56,7 +56,6 @@ from antiphon_kernel.types.ids import (
     BlockId,
     IdSource,
     KernelId,
-    RandomIds,
     SessionId,
     split_block,
 )
@@ -181,7 +180,7 @@ class Kernel:
         """
         _make_folder(data)  # here: a thread would stay, whether the kernel opens or not
         clock = clock or SystemClock()
-        ids = ids or RandomIds(clock.now_ms)
+        ids = ids or IdSource(clock.now_ms)
         async with AsyncExitStack() as stack:
             journal = await Journal.open(store or data / JOURNAL_FILE, spare)
             stack.push_async_callback(journal.close)

@@ -42,6 +42,24 @@ class NoParams(Params):
     """Nothing to say."""
 
 
+class ContextParams(Params):
+    """A context."""
+
+    context: str | None = None
+
+
+class BlockParams(Params):
+    """A block."""
+
+    block_id: str
+
+
+class TextParams(BlockParams):
+    """Text of a block."""
+
+    section: str | None = None
+
+
 class Result(BaseModel):
     """Base of every result."""
 

@@ -17,7 +17,7 @@ import signal
 import subprocess
 from asyncio.subprocess import DEVNULL, PIPE
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,9 @@ LINGER_SECONDS = 0.2
 
 _BEGIN = 'read -r _ && exec "$0" -c "$1"'
 """Becomes the command when it is told to; ends if this process ends before."""
+
+LINE_BYTES: Final = 16 * 2**20
+"""Bytes of the longest line that a process may print which is talked to."""
 
 _READ_BYTES = 65_536
 _POLL_SECONDS = 0.010
@@ -124,7 +127,6 @@ class Watchdog:
 
 
 WATCHDOG: Final = Watchdog()
-"""The one of this process."""
 
 
 def wants_terminal(output: str) -> bool:
@@ -133,14 +135,7 @@ def wants_terminal(output: str) -> bool:
     return any(_WANTS_TERMINAL.search(end) is not None for end in ends)
 
 
-async def run_shell(
-    command: str,
-    folder: Path,
-    on_output: Callable[[str], Awaitable[None]],
-    *,
-    grace: float = TERM_GRACE_SECONDS,
-    linger: float = LINGER_SECONDS,
-) -> int:
+async def run_shell(command: str, folder: Path, on_output: Callable[[str], Awaitable[None]]) -> int:
     """Run `command`, handing its output (stdout and stderr in order) to `on_output` as it comes.
 
     Returns its exit code; ended by signal N it is 128 + N, as in a shell.
@@ -179,10 +174,10 @@ async def run_shell(
             if reader.done():
                 reader.result()
             await exited
-            await asyncio.wait({reader}, timeout=linger)
+            await asyncio.wait({reader}, timeout=LINGER_SECONDS)
         finally:
             exited.cancel()
-            await _end_group(process, grace)
+            await _end_group(process, TERM_GRACE_SECONDS)
             WATCHDOG.forget(process.pid)
         # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
         if not pipe.is_closing():
@@ -297,6 +292,40 @@ async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
         _signal_group(group, signal.SIGKILL)
     await wait_exited(process)
     await _wait_until_gone(group, grace)
+
+
+async def read_lines(
+    process: asyncio.subprocess.Process, heard: Callable[[], None] = lambda: None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the lines that a process prints until it has ended, even if others hold its pipe open.
+
+    Args:
+        heard: is called whenever something comes.
+
+    Raises:
+        ValueError: naming a line that is too long.
+    """
+    assert process.stdout is not None
+    rest, has_exited, data = bytearray(), False, b""
+    while data or not has_exited:
+        has_exited = process.returncode is not None
+        try:
+            async with asyncio.timeout(LINGER_SECONDS):
+                if not (data := await process.stdout.read(_READ_BYTES)):
+                    return
+        except TimeoutError:
+            data = b""
+            continue
+        heard()
+        *lines, last = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(rest) + lines[0]
+            rest.clear()
+        rest += last
+        if len(rest) > LINE_BYTES:
+            raise ValueError(f"a line of more than {LINE_BYTES:,} bytes")
+        for line in lines:
+            yield line
 
 
 class ErrorLog:

@@ -217,9 +217,7 @@ async def whole_block(
         section: the part of its content that is told; None for all of it.
     """
     content = read_value(context.document, block, section)
-    event = _event_now(context, block, kind, content=content)
-    await context.wait_persisted()
-    return event
+    return await context.persisted(_event_now(context, block, kind, content=content))
 
 
 async def block_since(context: Context, block: str, version: int) -> BlockEvent | None:
@@ -228,8 +226,7 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
     Text is told as splices; a block of another schema, or a version that never was, as a resync.
     """
     if version == context.blocks.version(block):
-        await context.wait_persisted()
-        return None
+        return await context.persisted(None)
     known = 1 <= version < context.blocks.version(block)
     if not known or not is_text(context.document.schema(block)):
         return await whole_block(context, block, BlockEventKind.RESYNC)
@@ -238,8 +235,7 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
     kind = BlockEventKind.EDITED if difference else BlockEventKind.HEADER
     splices = list(_splices(difference, None))
     event = _event_now(context, block, kind, from_version=version, splices=splices)
-    await context.wait_persisted()
-    return event
+    return await context.persisted(event)
 
 
 class Subscription:

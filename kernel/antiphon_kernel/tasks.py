@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from math import inf
 from typing import Any, Final, TypeVar
 
 from antiphon_kernel.types.errors import AntiphonError
@@ -26,6 +27,24 @@ class TimeSlice:
         if time.perf_counter() >= self._ends:
             await asyncio.sleep(0)
             self._ends = time.perf_counter() + _SLICE_SECONDS
+
+
+def portions(
+    items: Iterable[T], size_of: Callable[[T], int], *, size: int, count: float = inf
+) -> Iterator[list[T]]:
+    """Yield items in portions that are done in one go: of so many at most, or of so large a size.
+
+    Only the last item of one may go beyond its size.
+    """
+    portion, held = list[T](), 0
+    for item in items:
+        portion.append(item)
+        held += size_of(item)
+        if held >= size or len(portion) >= count:
+            yield portion
+            portion, held = [], 0
+    if portion:
+        yield portion
 
 
 async def run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:

@@ -21,7 +21,7 @@ from websockets.asyncio.client import connect
 from antiphon_kernel.client.address import lock_holder
 from tests.e2e.sharing import SharedProject
 from tests.e2e.terminal import shows_words
-from tests.processes import children_of, cpu_seconds
+from tests.processes import cpu_seconds, grandchildren_of
 from tests.recordings import numbered_recording
 
 TOKEN_MS = 33
@@ -80,11 +80,11 @@ async def measure(project: SharedProject, viewers: int, seconds: float) -> dict[
     tasks = [asyncio.create_task(view(link, *one)) for one in enumerate(shown)]
     await asyncio.gather(*(one.wait() for one in shown))
     found = {"seconds until all see the text": time.monotonic() - began}
-    apps = children_of(children_of(host)[0])
+    apps = grandchildren_of(host)
     taken = await shares({"kernel": [kernel], "host": [host], "viewer": apps}, seconds)
     found["kernel without viewers, % of a processor"] = alone["kernel"]
     found |= {f"{name}, % of a processor": share for name, share in taken.items()}
-    found["host, MB"] = megabytes(host)
+    found |= {"kernel, MB": megabytes(kernel), "host, MB": megabytes(host)}
     found["viewer, MB"] = sum(map(megabytes, apps)) / len(apps)
     for task in tasks:
         task.cancel()

@@ -23,7 +23,7 @@ from antiphon_kernel.registry import Registry, Tool
 from antiphon_kernel.server import Server
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.frames import (
     Frame,
@@ -204,7 +204,7 @@ class ServedKernel:
     async def writer(self, query: str = "") -> RawWriter:
         """A plain connection that has been told what there is, with a document of its own."""
         client = await self.raw(query=query)
-        document = Document(RandomIds().client_id())
+        document = Document(IdSource().client_id())
         document.apply_update((await client.join()).update)
         return RawWriter(client, document)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -52,7 +53,9 @@ class Server:
             return [plain("good"), {"name": "no_object", "inputSchema": {"type": "string"}}]
         if self.listing == "alike":
             return [plain("a.b"), plain("a/b"), plain("a_b"), plain("x" * 80), plain("x" * 81)]
-        names = "die long_line flood slow ask ask_and_forget ask_much steps pid".split()
+        names = (
+            "die die_with_child long_line flood slow ask ask_and_forget ask_much steps pid".split()
+        )
         lies = {**plain("lie"), "outputSchema": {**TEXT}}
         slow = {"type": "object", "properties": {"text": {"pattern": "^(a+)+$"}}}
         pattern = {"name": "pattern", "inputSchema": slow, "outputSchema": slow}
@@ -105,7 +108,9 @@ class Server:
                 self.said = "Renamed." if name == "rename" else f"{self.said} Really."
                 self.changed()
                 self.text(number, "The tools have changed.")
-            case "die":
+            case "die" | "die_with_child":
+                if name != "die":  # which holds the pipes
+                    subprocess.Popen(["sleep", "600"])
                 os.write(2, b"I cannot go on.\n")
                 os._exit(3)
             case "long_line":

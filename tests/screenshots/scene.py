@@ -22,6 +22,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models, demo_recordings
 from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
@@ -43,7 +44,7 @@ class FixedClock:
         return self.seconds
 
 
-class CountingIds:
+class CountingIds(IdSource):
     """UUIDv7 of the fixed moment, numbered; client ids, numbered."""
 
     def __init__(self) -> None:

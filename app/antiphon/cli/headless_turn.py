@@ -68,7 +68,8 @@ class HeadlessTurn:
     allow: Collection[str]
     """Tools for models whose calls are allowed, or `*`."""
     max_rounds: int | None
-    _pushed: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
+    _pushed: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
+    """Events, and None when the turn has ended."""
     _texts: list[str] = field(default_factory=list)
     """The answer as far as it has come."""
     _denied: list[dict[str, Any]] = field(default_factory=list)
@@ -155,6 +156,7 @@ class HeadlessTurn:
     async def _follow(self, waiting: ToolClient, *, is_stopped: bool) -> None:
         """Print what comes until the turn has ended; when cancelled, end it first."""
         ended = asyncio.ensure_future(waiting.call("turn.wait", {"message": self._message}))
+        ended.add_done_callback(lambda _: self._pushed.put_nowait(None))
         try:
             if not is_stopped:
                 await self._until(ended)
@@ -169,20 +171,15 @@ class HeadlessTurn:
 
     async def _until(self, ended: asyncio.Future[dict[str, Any]]) -> None:
         while not ended.done():
-            coming = asyncio.ensure_future(self._pushed.get())
-            try:
-                await asyncio.wait({coming, ended}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not coming.done():
-                    coming.cancel()
-            if coming.done() and not coming.cancelled():
-                await self._take(coming.result())
+            await self._take(await self._pushed.get())
         # The answer to a call comes behind every event before it.
         await self.calls.call("session.whoami", {})
         while not self._pushed.empty():
             await self._take(self._pushed.get_nowait())
 
-    async def _take(self, pushed: Mapping[str, Any]) -> None:
+    async def _take(self, pushed: Mapping[str, Any] | None) -> None:
+        if pushed is None:
+            return
         event = read_event(pushed)
         header, block = event.get("header"), event["block_id"]
         if header is None:

@@ -8,9 +8,14 @@ from hashlib import sha256
 from html import escape
 from importlib import resources
 
-_START = """
+_START = r"""
 const data = document.getElementById("cast").textContent;
-const looks = { fit: "both", cursorMode: "hidden", poster: "npt:1" };
+const events = data.trim().split("\n").slice(1).map((line) => JSON.parse(line));
+// Of the first second. As "npt:1" a seek that comes before it plays would lose it.
+let left = 1;
+const first = events.filter(([wait, kind]) => (left -= wait) > 0 && kind === "o");
+const poster = `data:text/plain,${first.map((one) => one[2]).join("")}`;
+const looks = { fit: "both", cursorMode: "hidden", preload: true, poster };
 window.player = AsciinemaPlayer.create({ data }, document.getElementById("player"), looks);
 """
 

@@ -4,7 +4,7 @@ The text is cut where Markdown can be parsed afresh: before a top-level block, b
 top-level list, and behind each line of an open fence. A cut counts once all it depends on is
 written: `Checkpoint.witness` is how far that reaches. What stands before a cut is a frozen
 section. An edit in front of a witness drops that cut and those after it; drawing then starts at
-the last cut left and stops as soon as it meets an old cut behind the edit, from where on the old
+the last cut left and stops if it meets the first old cut behind the edit, from where on the old
 sections fit.
 
 A long text is cut into segments without parsing it. A blank line before text at the margin ends
@@ -16,7 +16,6 @@ then within one.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -75,60 +74,6 @@ class Checkpoint:
 START: Final = Checkpoint(0, 0, is_first=True)
 
 
-class ReusableTail:
-    """Sections of the text before an edit that may fit again behind the edit."""
-
-    def __init__(
-        self,
-        sections: Sequence[LineChunk],
-        cuts: Sequence[Checkpoint],
-        count: int,
-        edit_end: int,
-        distance: int,
-    ) -> None:
-        """The first `count` were kept; text behind `edit_end` moved by `distance`."""
-        self._sections = sections
-        self._cuts = cuts
-        self._edit_end = edit_end
-        self._distance = distance
-        self._offsets = [cut.offset for cut in cuts]
-        self._next = max(count, bisect_left(self._offsets, edit_end))
-        self._step = 1
-
-    def window(self) -> int | None:
-        """Return where to stop drawing to check whether an old cut recurs; None: nowhere."""
-        if self._next >= len(self._cuts):
-            return None
-        return self._cuts[self._next].witness + self._distance
-
-    def widen(self) -> None:
-        """The window was drawn in vain: look further on next time."""
-        self._next += self._step
-        self._step *= 2
-
-    def behind(self, cut: Checkpoint, line: int) -> list[tuple[LineChunk, Checkpoint]] | None:
-        """Old sections that follow `cut` in the new text, the first from `line` on."""
-        offset = cut.offset - self._distance
-        index = bisect_left(self._offsets, offset)
-        if offset < self._edit_end or index == len(self._cuts):
-            return None
-        if self._offsets[index] != offset or self._cuts[index].state != cut.state:
-            return None
-        again: list[tuple[LineChunk, Checkpoint]] = []
-        for at in range(index + 1, len(self._cuts)):
-            section = self._sections[at]
-            moved = section.moved(section.start + self._distance, line)
-            old, fence = self._cuts[at], self._cuts[at].fence
-            if fence is not None and fence.start >= self._edit_end:
-                fence = fence._replace(start=fence.start + self._distance)
-            elif fence is not None:
-                fence = cut.fence
-            offset, witness = old.offset + self._distance, old.witness + self._distance
-            again.append((moved, replace(old, offset=offset, witness=witness, fence=fence)))
-            line = moved.end_line
-        return again
-
-
 TEXT_WIDTH: Final = 84
 """Columns beyond which text does not get wider: longer lines are hard to read."""
 
@@ -162,83 +107,58 @@ class MarkdownStream:
         self._sections: list[LineChunk] = []
         self._cuts: list[Checkpoint] = []
         """`_cuts[i]` is where drawing goes on behind `_sections[i]`."""
-        self._leftover: ReusableTail | None = None
-        self._shown: dict[int, RenderedLine] = {}
-        """Lines that were not frozen in the last picture, by number."""
+        self._old: list[tuple[LineChunk, Checkpoint]] = []
+        """Dropped sections from the first cut behind an edit on, and their cuts as they are now."""
 
     def update(self, text: str) -> RenderedCell:
         if not text.startswith(self._text):
             self._forget(text)
         self._text = text
-        live = self._draw()
+        live = None
+        while live is None:
+            cut = self._cuts[-1] if self._cuts else self._start
+            end = self._old[0][1].witness if self._old else len(text)
+            source = SourceLines(text[cut.offset : end], cut.offset)
+            live = (
+                self._draw_fence(source, cut.fence) if cut.fence else self._draw_blocks(source, cut)
+            )
+            if self._old and live is not None:
+                # The cut is not there any more: draw up to the end.
+                self._old, live = [], None
         if not self._sections and not live and self._start.is_first:
             live = [LineChunk(0, 0, [compose([WrapPiece("", self._theme.text, 0)])])]
-        self._shown = {
-            number: line
-            for section in live
-            for number, line in enumerate(section.lines, section.first_line)
-        }
         return RenderedCell([*self._sections, *live])
 
     def _forget(self, text: str) -> None:
-        """Drop the cuts that the edit touches, and keep what may fit again behind it."""
-        old = self._text
-        kept = common_prefix(old, text)
+        """Drop the cuts that an edit touches, but for what may fit again behind it."""
+        kept = common_prefix(self._text, text)
+        distance = len(text) - len(self._text)
+        edit_end = len(self._text) - common_suffix(self._text, text, kept)
         count = len(self._cuts)
         while count and self._cuts[count - 1].witness > kept:
             count -= 1
-        if count < len(self._cuts):
-            edit_end = len(old) - common_suffix(old, text, kept)
-            self._leftover = ReusableTail(
-                self._sections, self._cuts, count, edit_end, len(text) - len(old)
+        self._old = [
+            (
+                section.moved(section.start + distance, 0),
+                replace(cut, offset=cut.offset + distance, witness=cut.witness + distance),
             )
-        self._truncate(count)
+            for section, cut in zip(self._sections[count:], self._cuts[count:], strict=True)
+            if cut.offset >= edit_end and cut.fence is None
+        ]
+        del self._sections[count:], self._cuts[count:]
 
-    def _truncate(self, count: int) -> None:
-        """Keep the first sections; what may be reused goes on sharing the old lists."""
-        if count < len(self._sections):
-            self._sections = self._sections[:count]
-            self._cuts = self._cuts[:count]
-
-    def _draw(self) -> list[LineChunk]:
-        """Freeze what is final, and return the sections of the rest."""
-        while True:
-            window = self._leftover.window() if self._leftover else None
-            end = len(self._text) if window is None else window
-            cut = self._cuts[-1] if self._cuts else self._start
-            source = SourceLines(self._text[cut.offset : end], cut.offset)
-            fence = cut.fence
-            live = self._draw_fence(source, fence) if fence else self._draw_blocks(source, cut)
-            if live is not None and window is None:
-                self._leftover = None
-                return live
-            if live is not None and self._leftover is not None:
-                self._leftover.widen()
-
-    def _freeze(self, start: int, lines: list[RenderedLine], cut: Checkpoint) -> bool:
+    def _freeze(self, start: int, lines: Sequence[RenderedLine], cut: Checkpoint) -> bool:
         """Add a section; True if old sections followed it, so that drawing goes on behind them."""
-        self._sections.append(self._section(start, lines, self._sections))
+        self._sections.append(_section(start, lines, self._sections))
         self._cuts.append(cut)
-        if self._leftover is None:
+        old = self._old[0][1] if self._old else None
+        if old is None or (old.offset, old.state) != (cut.offset, cut.state):
             return False
-        again = self._leftover.behind(cut, self._sections[-1].end_line)
-        if again is None:
-            return False
-        self._sections.extend(section for section, _ in again)
-        self._cuts.extend(cut for _, cut in again)
-        self._leftover = None
+        for section, behind in self._old[1:]:
+            self._sections.append(section.moved(section.start, self._sections[-1].end_line))
+            self._cuts.append(behind)
+        self._old = []
         return True
-
-    def _section(
-        self, start: int, lines: list[RenderedLine], above: Sequence[LineChunk]
-    ) -> LineChunk:
-        """A section in which a line that looks as before is the line of the picture before."""
-        first_line = above[-1].end_line if above else 0
-        for index, line in enumerate(lines):
-            shown = self._shown.get(first_line + index)
-            if shown == line:
-                lines[index] = shown
-        return LineChunk(start, first_line, lines)
 
     def _draw_blocks(self, source: SourceLines, cut: Checkpoint) -> list[LineChunk] | None:
         """The sections that are not final; None if drawing has to go on at another cut."""
@@ -260,22 +180,16 @@ class MarkdownStream:
                 if is_apart:
                     lines.insert(0, compose([]))
                 behind = source.starts[line + 1]
-                cut = Checkpoint(behind, behind, fence=fence)
-                self._freeze(fence.start, lines, cut)
+                self._freeze(fence.start, lines, Checkpoint(behind, behind, fence=fence))
                 return None
+            next_cut = None if live else _checkpoint_behind(unit, following, source)
             lines = draw_unit(
-                unit,
-                source,
-                self._width,
-                self._theme,
-                wide=self._wide,
-                newlines=self._newlines,
+                unit, source, self._width, self._theme, wide=self._wide, newlines=self._newlines
             )
             if is_apart:
                 lines.insert(0, compose([]))
-            next_cut = None if live else _checkpoint_behind(unit, following, source)
             if next_cut is None:
-                live.append(self._section(start, lines, live or self._sections))
+                live.append(_section(start, lines, live or self._sections))
             elif self._freeze(start, lines, next_cut):
                 return None
         return live
@@ -294,22 +208,19 @@ class MarkdownStream:
                 self._freeze(start, [], Checkpoint(behind, behind))
                 return None
             if is_closed:
-                count = len(self._sections)
-                while count and self._sections[count - 1].start >= fence.start:
-                    count -= 1
-                self._truncate(count)
+                while self._sections and self._sections[-1].start >= fence.start:
+                    del self._sections[-1], self._cuts[-1]
                 return None
             if number == unfinished:
                 break
             behind = source.starts[number + 1]
-            cut = Checkpoint(behind, behind, fence=fence)
-            if self._freeze(start, self._fence_lines(source, number, fence, start), cut):
-                return None
+            lines = self._fence_lines(source, number, fence, start)
+            self._freeze(start, lines, Checkpoint(behind, behind, fence=fence))
         if _is_blank(source.lines[unfinished]):
             return []
         start = source.starts[unfinished]
         lines = self._fence_lines(source, unfinished, fence, start)
-        return [self._section(start, lines, self._sections)]
+        return [_section(start, lines, self._sections)]
 
     def _fence_lines(
         self, source: SourceLines, number: int, fence: Fence, base: int
@@ -322,6 +233,10 @@ class MarkdownStream:
             canvas.row([*start, *row], fill=theme.plain)
             start = []
         return canvas.lines
+
+
+def _section(start: int, lines: Sequence[RenderedLine], above: Sequence[LineChunk]) -> LineChunk:
+    return LineChunk(start, above[-1].end_line if above else 0, lines)
 
 
 def _open_fence(unit: MarkdownUnit, source: SourceLines) -> Fence | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.style import Style
@@ -14,7 +14,6 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_blocks import AT, FENCE_LINE, TARGET, Fence, fence_behind
 from antiphon.render.text_lines import highlighted_lines, on_ground
-from antiphon_kernel.types.records import TextSplice
 
 _MARK: Final = re.compile(
     r"^ {0,3}(?:(?P<level>#{1,6})(?:[ \t]+(?P<title>[^\n]*))?"
@@ -44,71 +43,18 @@ class Heading(NamedTuple):
     """Without the marks of Markdown."""
 
 
-class _Mark(NamedTuple):
-    """A line that is a heading, or that opens or closes a fence."""
-
-    offset: int
-    level: int
-    title: str
-    """Text behind the marks of a heading or of a fence."""
-    fence: str
-
-
-class Headings:
-    """The headings of one text, outside of its fences."""
-
-    def __init__(self, text: str) -> None:
-        self._marks: list[_Mark] = []
-        self._read(text, 0, len(text))
-
-    def update(self, text: str, splices: Iterable[TextSplice]) -> None:
-        """Follow sequential splices, of which `text` is the result."""
-        low = high = -1
-        for splice in splices:
-            start, end = splice.offset, splice.offset + splice.deleted
-            shift = len(splice.inserted) - splice.deleted
-            first, behind = self._index(start), self._index(end)
-            self._marks[first:] = [
-                mark._replace(offset=mark.offset + shift) for mark in self._marks[behind:]
-            ]
-            if low < 0:
-                low, high = start, start + len(splice.inserted)
-            else:
-                low = min(low, start)
-                high = max(high + shift if high >= end else start, start + len(splice.inserted))
-        if low >= 0:
-            self._read(text, low, high)
-
-    def found(self) -> Sequence[Heading]:
-        headings: list[Heading] = []
-        fence = None
-        for mark in self._marks:
-            if mark.fence:
-                fence = fence_behind(mark.fence, mark.title, fence)
-            elif fence is None:
-                title = without_marks(_CLOSING.sub("", mark.title[:_LONGEST_TITLE]))
-                if title:
-                    headings.append(Heading(mark.offset, mark.level, title))
-        return headings
-
-    def _read(self, text: str, low: int, high: int) -> None:
-        """Search the lines of a range again."""
-        low = text.rfind("\n", 0, low) + 1
-        high = text.find("\n", high)
-        if high < 0:
-            high = len(text)
-        self._marks[self._index(low) : self._index(high + 1)] = [
-            _Mark(
-                found.start(),
-                len(found["level"] or ""),
-                found["title"] or found["info"] or "",
-                found["fence"] or "",
-            )
-            for found in _MARK.finditer(text, low, high)
-        ]
-
-    def _index(self, offset: int) -> int:
-        return bisect_left(self._marks, offset, key=lambda mark: mark.offset)
+def headings(text: str) -> list[Heading]:
+    """Return the headings of a text, outside of its fences."""
+    found: list[Heading] = []
+    fence: Fence | None = None
+    for mark in _MARK.finditer(text):
+        if mark["fence"]:
+            fence = fence_behind(mark["fence"], mark["info"], fence)
+        elif fence is None and mark["title"]:
+            title = without_marks(_CLOSING.sub("", mark["title"][:_LONGEST_TITLE]))
+            if title:
+                found.append(Heading(mark.start(), len(mark["level"]), title))
+    return found
 
 
 def without_marks(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.markdown_source import Headings, first_line
+from antiphon.render.markdown_source import Heading, first_line, headings
 from antiphon.widgets.block_list import Anchor, CellChange, CellModel, DocumentView
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.outline import Outline, OutlineEntry, OutlineState, Prompt
@@ -34,8 +34,7 @@ _READING_ROW: Final = 3
 class OutlineView:
     """Collects the entries near the view, a few times a second at most.
 
-    Nothing is done for cells that are far away, and for a changed text only its changed lines are
-    read again.
+    Nothing is done for cells that are far away, and only a text that has changed is read again.
     """
 
     def __init__(self, source: CellModel, area: DocumentView, outline: Outline) -> None:
@@ -44,7 +43,7 @@ class OutlineView:
         cells = self._cells = area.cells
         self._outline = outline
         self._clock = FrameScheduler(self.update, cells.call_next, cells.set_timer)
-        self._headings: dict[str, Headings] = {}
+        self._headings: dict[str, Sequence[Heading]] = {}
         self.cells_visited = 0
         """Cells in which entries were looked for; for measuring."""
 
@@ -68,13 +67,7 @@ class OutlineView:
 
     def _changed(self, change: CellChange) -> None:
         for text in change.texts:
-            headings = self._headings.get(text.block)
-            if headings is None or text.section is not None:
-                continue
-            if text.splices:
-                headings.update(self._source.text(text.block), text.splices)
-            else:
-                del self._headings[text.block]
+            self._headings.pop(text.block, None)
 
     def update(self) -> None:
         self._clock.drawn()
@@ -145,12 +138,11 @@ class OutlineView:
             title = first_line(self._source.text(block)[:_START])
             colour = self._source.name(header.author)[1]
             return (OutlineEntry(block, 0, 0, title, colour),) if title else ()
-        headings = self._headings.get(block)
-        if headings is None:
-            headings = self._headings[block] = Headings(self._source.text(block))
+        if (found := self._headings.get(block)) is None:
+            found = self._headings[block] = headings(self._source.text(block))
         return tuple(
             OutlineEntry(block, one.offset, one.level, displayable_in_a_row(one.title))
-            for one in headings.found()
+            for one in found
         )
 
     def _prompt(self, block: str) -> Prompt | None:

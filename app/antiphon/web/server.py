@@ -36,7 +36,7 @@ JOIN_SECONDS: Final = 10.0
 STRANGERS: Final = 64
 """Connections that have shown none; of more, the oldest is dropped."""
 
-SESSIONS: Final = 16
+SESSIONS: Final = 32
 """Sessions that one link has at a time: whoever has it does not lock out those with another."""
 
 _HEADERS: Final = {

@@ -187,13 +187,12 @@ class Members:
                 return await self._add(_unwritten_principal(user), user.role)
             return await self._add(Principal(PrincipalId(self._ids.uuid7()), username, kind), role)
 
-    async def set_display_name(self, principal: Principal, name: str) -> Principal:
+    async def set_display_name(self, principal: Principal, name: str) -> None:
         """From now on the principal wants to be called so; stored when this returns."""
         renamed = replace(self._by_id[principal.id], display_name=name)
         await self._journal.set_display_name(renamed)
         self._principals[renamed.username] = self._by_id[renamed.id] = renamed
         self.auth.changed.notify()
-        return renamed
 
     async def _add(self, principal: Principal, role: AccessRole | None) -> Principal:
         # The role first: a crash in between must not leave a viewer with the rights of an editor.

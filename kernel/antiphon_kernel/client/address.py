@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import ipaddress
 import os
-import re
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -21,9 +22,6 @@ ADDRESS_FILE: Final = "kernel.json"
 
 LOCK_SECONDS: Final = 0.1
 """A client that looks whether a lock is held has it for some microseconds."""
-
-_LOOPBACK: Final = re.compile(r"(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)(?::\d{1,5})?")
-"""Host and port of this machine, without a user name."""
 
 
 class KernelAddress(BaseModel):
@@ -83,7 +81,7 @@ def read_address(data: Path) -> KernelAddress:
     """
     is_trusted(data)
     address = stated_address(data)
-    if not _is_local(address):
+    if not (is_loopback(address.http) and is_loopback(address.sync.removesuffix("/sync"))):
         raise _no_kernel(
             data,
             f"{data / ADDRESS_FILE} names {address.http}, which is not on this machine, and is not"
@@ -197,12 +195,17 @@ def _last_port(path: Path) -> int | None:
     return port if 0 < port < 65_536 else None
 
 
-def _is_local(address: KernelAddress) -> bool:
+@lru_cache(maxsize=64)
+def is_loopback(url: str) -> bool:
+    """Return whether a URL has a host of this machine, and nothing else but a scheme and a port."""
     try:
-        hosts = [urlsplit(url).netloc for url in (address.http, address.sync)]
+        parts = urlsplit(url)
+        name, _ = parts.hostname or "", parts.port
+        if parts.username is not None or parts.path or parts.query or parts.fragment:
+            return False
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
-    return all(_LOOPBACK.fullmatch(host) for host in hosts)
 
 
 def _no_kernel(data: Path, reason: str) -> AntiphonError:

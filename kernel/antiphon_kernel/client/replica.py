@@ -35,7 +35,7 @@ from antiphon_kernel.types.errors import (
     permission_denied,
     storage_failed,
 )
-from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 LEFT_BEHIND = "nothing before the program ended; it may have saved this all the same."
@@ -78,7 +78,7 @@ class Replica(LocalReplica):
                 Without it a refused edit is the end of the replica.
             recent: number of the last blocks to begin with in a long document; 0 for all.
         """
-        super().__init__(client_id if client_id is not None else RandomIds().client_id())
+        super().__init__(client_id if client_id is not None else IdSource().client_id())
         self._locate = locate
         self._context = context
         self._as_name = as_name
@@ -170,7 +170,7 @@ class Replica(LocalReplica):
                     is_moved = was_live and socket.close_code in _COME_AGAIN
                 if refused is not None and not self._closed.is_set():
                     if refused.code == CloseCode.REFUSED and self._keep is not None:
-                        self._replay = EditReplay(self.document.client_id, RandomIds().client_id())
+                        self._replay = EditReplay(self.document.client_id, IdSource().client_id())
                         continue
                     self.rejection_code, self.rejection = refused
                     if refused.code != CloseCode.UNAUTHORISED:

@@ -15,10 +15,6 @@ from antiphon_kernel.config.loading import (
     load_config,
     read_untrusted,
 )
-from antiphon_kernel.config.model_discovery import (
-    ANSWER_SECONDS,
-    find_local_models,
-    with_known_limits,
-)
+from antiphon_kernel.config.model_discovery import find_local_models, with_known_limits
 from antiphon_kernel.config.project_instructions import read_project_instructions
 from antiphon_kernel.config.project_servers import ProjectServer, project_servers

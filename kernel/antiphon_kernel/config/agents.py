@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from antiphon_kernel.providers import PermissionPolicy
+
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
@@ -22,6 +24,8 @@ class AgentConfig:
     """Variables that its process gets beside the kernel's own; they may hold keys."""
     cwd: str | None = None
     """Absolute path of the folder that it is started in; the project if None."""
+    permissions: PermissionPolicy | None = None
+    """Rules that come before those for every model."""
 
 
 KNOWN_AGENTS: Final[Mapping[str, tuple[str, ...]]] = {

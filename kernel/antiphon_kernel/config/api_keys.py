@@ -13,32 +13,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.providers import ApiKey, ModelKind
+from antiphon_kernel.providers import ApiKey
+from antiphon_kernel.providers.model_config import SERVICES
 
-KEY_VARIABLES: Final[Mapping[ModelKind, tuple[str, ...]]] = {
-    ModelKind.ANTHROPIC: ("ANTHROPIC_API_KEY",),
-    ModelKind.OPENAI: ("OPENAI_API_KEY",),
-    ModelKind.GOOGLE: ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    ModelKind.OPENAI_CHAT: ("OPENAI_API_KEY",),
-}
+KEY_VARIABLES: Final = {kind: names for kind, (_, names, _) in SERVICES.items()}
 """Variables that hold the key of a kind of model; the first one that is set counts."""
 
 _MAX_BYTES: Final = 10_000
-
-
-class KeyRefused(Exception):
-    """A key cannot be had; the message says why and what to do."""
 
 
 def key_of(name: str, variables: Mapping[str, str]) -> ApiKey:
     """Return the key that a variable of the environment holds.
 
     Raises:
-        KeyRefused: if it is not set, or holds no key.
+        ValueError: saying why and what to do, if it is not set, or holds no key.
     """
     value = variables.get(name, "").strip()
     if not value:
-        raise KeyRefused(
+        raise ValueError(
             f"${name} is not set in the environment that the kernel was started in: set it, end"
             " the kernel and start it again"
         )
@@ -49,7 +41,7 @@ def first_key(names: Iterable[str], variables: Mapping[str, str]) -> ApiKey | No
     """Return the key of the first variable that is set; None if none is.
 
     Raises:
-        KeyRefused: if that variable holds no key.
+        ValueError: saying why and what to do, if that variable holds no key.
     """
     given = (key_of(name, variables) for name in names if variables.get(name, "").strip())
     return next(given, None)
@@ -59,35 +51,35 @@ def read_key_file(path: Path) -> ApiKey:
     """Return the key in a file, which nobody but this user may read.
 
     Raises:
-        KeyRefused: if others may read it, or it holds no key.
+        ValueError: saying why and what to do, if others may read it, or it holds no key.
     """
     try:
         # A pipe must not keep the reader waiting.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise KeyRefused(f"the key file {path} cannot be read: {reason}") from error
+        raise ValueError(f"the key file {path} cannot be read: {reason}") from error
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise KeyRefused(f"the key file {path} is no ordinary file")
+            raise ValueError(f"the key file {path} is no ordinary file")
         if status.st_uid != os.geteuid():
-            raise KeyRefused(
+            raise ValueError(
                 f"the key file {path} belongs to user {status.st_uid}, not to you (user"
                 f" {os.geteuid()}): copy it to a file of your own"
             )
         if status.st_mode & 0o077:
-            raise KeyRefused(
+            raise ValueError(
                 f"others may read the key file {path} (mode {status.st_mode & 0o777:04o}):"
                 f" `chmod 600 {path}`"
             )
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise KeyRefused(f"the key file {path} has more than {_MAX_BYTES} bytes: that is no key")
+        raise ValueError(f"the key file {path} has more than {_MAX_BYTES} bytes: that is no key")
     try:
         text = data.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
-        raise KeyRefused(f"the key file {path} is not UTF-8: that is no key") from error
+        raise ValueError(f"the key file {path} is not UTF-8: that is no key") from error
     return ApiKey(_checked(text, f"the key file {path}"), str(path))
 
 
@@ -111,7 +103,7 @@ def hide_variables(names: Iterable[str]) -> None:
 def _checked(key: str, place: str) -> str:
     """Return a key that can be sent in a header."""
     if not key:
-        raise KeyRefused(f"{place} is empty: put the key there")
+        raise ValueError(f"{place} is empty: put the key there")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise KeyRefused(f"{place} holds something else than one key: it has no spaces or lines")
+        raise ValueError(f"{place} holds something else than one key: it has no spaces or lines")
     return key

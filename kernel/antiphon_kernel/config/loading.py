@@ -21,7 +21,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from antiphon_kernel.config.agents import AgentConfig, find_agents
 from antiphon_kernel.config.api_keys import (
     KEY_VARIABLES,
-    KeyRefused,
     first_key,
     key_of,
     read_key_file,
@@ -175,9 +174,7 @@ class ContextTable(ConfigTable):
     max_turn_tokens: _Count | None = None
     """Tokens of all requests and answers of one turn."""
     max_turn_dollars: _Dollars | None = None
-    """Price of one turn."""
     max_turn_seconds: _Count | None = None
-    """Seconds of one turn."""
     record_presence: bool = True
     """Whether it is recorded who was where, for replays."""
 
@@ -257,9 +254,7 @@ class KernelConfig:
     """Of the files, then known ones that are on PATH; none has the name of a model."""
     context: ContextTable = field(default_factory=ContextTable)
     permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
-    """Rules for every model."""
-    model_permissions: Mapping[str, PermissionPolicy] = field(default_factory=dict)
-    """By name of a model or an agent, rules that come before those for all of them."""
+    """Rules for every model and agent."""
     discovery: Discovery = field(default_factory=Discovery)
     files: FilesTable = field(default_factory=FilesTable)
     mcp: tuple[McpServerConfig, ...] = ()
@@ -275,9 +270,6 @@ _TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
 _TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
 """Kinds of models that open files of the project."""
 
-_HARMLESS_SETTING: Final = "default_model"
-"""The one setting of contexts that costs nothing by itself."""
-
 _MAX_PROBLEMS: Final = 100
 """Problems that are reported one by one."""
 
@@ -288,8 +280,8 @@ _KEYLESS_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED, ModelKind.OPENAI_C
 class _ConfigParts:
     """Parts of a configuration as files are read: the user's, then the project's."""
 
-    models: dict[str, tuple[ModelConfig, PermissionPolicy | None]] = field(default_factory=dict)
-    agents: dict[str, tuple[AgentConfig, PermissionPolicy | None]] = field(default_factory=dict)
+    models: dict[str, ModelConfig] = field(default_factory=dict)
+    agents: dict[str, AgentConfig] = field(default_factory=dict)
     context: ContextTable = field(default_factory=ContextTable)
     default_at: tuple[str, int | None, str | None] = ("", None, None)
     """File and line of the default model, and how the owner comes to trust the file."""
@@ -337,13 +329,13 @@ def load_config(
     for name, kind, model in _DEFAULT_MODELS if found.discovery.environment else ():
         try:
             key = first_key(KEY_VARIABLES[kind], variables)
-        except KeyRefused as error:
+        except ValueError as error:
             found.problems.append(ConfigProblem("environment", str(error)))
             continue
         if key is not None and name not in {*found.models, *found.agents}:
-            found.models[name] = ModelConfig(name, kind, model, key=key), None
+            found.models[name] = ModelConfig(name, kind, model, key=key)
     for agent in find_agents(project, variables) if found.discovery.environment else ():
-        found.agents.setdefault(agent.name, (agent, None))
+        found.agents.setdefault(agent.name, agent)
     return _configuration(found), frozenset(found.variables)
 
 
@@ -367,20 +359,14 @@ def _configuration(found: _ConfigParts) -> KernelConfig:
             known = did_you_mean(default, found.models)
             message = f"[context] default_model: there is no model {quote(default)}.{known}"
             found.problems.append(ConfigProblem(place, message, line))
-    agents = {name: one for name, one in found.agents.items() if name not in found.models}
     rest = found.problems[_MAX_PROBLEMS:]
     if rest:
         more = f"there are {len(rest)} more problems."
         found.problems[_MAX_PROBLEMS:] = [ConfigProblem(rest[0].file, more, rest[0].line)]
     return KernelConfig(
-        models=tuple(model for model, _ in found.models.values()),
-        agents=tuple(agent for agent, _ in agents.values()),
+        models=tuple(found.models.values()),
+        agents=tuple(one for name, one in found.agents.items() if name not in found.models),
         permissions=found.permissions,
-        model_permissions={
-            name: rules
-            for name, (_, rules) in (*found.models.items(), *agents.items())
-            if rules is not None
-        },
         discovery=found.discovery,
         files=found.files,
         mcp=tuple(found.mcp.values()),
@@ -535,39 +521,35 @@ class _FileReader:
 
     def _model(
         self, where: str, name: str, fields: Mapping[str, Any], known: set[str]
-    ) -> tuple[ModelConfig, PermissionPolicy | None]:
+    ) -> ModelConfig:
         variable = fields.get("key_env")
         if self._advice is None and isinstance(variable, str) and VARIABLE.fullmatch(variable):
             self._found.variables.add(variable)
         table = _checked(where, ModelTable, fields)
         if self._advice is not None:
             self._check_harmless(where, table, known, name)
-        return (
-            ModelConfig(
-                name=name,
-                kind=table.kind,
-                model=self._model_path(table),
-                base_url=table.base_url,
-                key=self._key(where, table),
-                window=_window(table),
-                max_tokens=table.max_tokens,
-                thinking=table.thinking,
-                system=table.system,
-                tools=None if table.tools is None else tuple(table.tools),
-                price=None if table.price is None else ModelPrice(**table.price.model_dump()),
-            ),
-            None if table.permissions is None else _rules(table.permissions),
+        return ModelConfig(
+            name=name,
+            kind=table.kind,
+            model=self._model_path(table),
+            base_url=table.base_url,
+            key=self._key(where, table),
+            window=_window(table),
+            max_tokens=table.max_tokens,
+            thinking=table.thinking,
+            system=table.system,
+            tools=None if table.tools is None else tuple(table.tools),
+            price=None if table.price is None else ModelPrice(**table.price.model_dump()),
+            permissions=None if table.permissions is None else _rules(table.permissions),
         )
 
-    def _agent(
-        self, where: str, name: str, fields: Mapping[str, Any]
-    ) -> tuple[AgentConfig, PermissionPolicy | None]:
+    def _agent(self, where: str, name: str, fields: Mapping[str, Any]) -> AgentConfig:
         if name in self._found.models:
             raise _EntryRefused(f"{where}: a model has this name, too: name the agent anew.")
         table = _checked(where, AgentTable, fields)
         cwd = None if table.cwd is None else str(self._file(table.cwd))
         rules = None if table.permissions is None else _rules(table.permissions)
-        return AgentConfig(name, tuple(table.command), table.env, cwd), rules
+        return AgentConfig(name, tuple(table.command), table.env, cwd, rules)
 
     def _server(self, where: str, name: str, fields: Mapping[str, Any]) -> McpServerConfig:
         made = _server(where, name, fields, self._variables)
@@ -624,7 +606,7 @@ class _FileReader:
             names = KEY_VARIABLES.get(table.kind, ())
             # A key goes to its own provider only, unless the file says otherwise.
             key = first_key(names, self._variables) if table.base_url is None else None
-        except KeyRefused as error:
+        except ValueError as error:
             field_name = "key_file" if table.key_file is not None else "key_env"
             raise _EntryRefused(f"{where}: {error}.", (field_name,)) from error
         if key is None and table.base_url is None and table.kind not in _KEYLESS_KINDS:
@@ -642,7 +624,7 @@ class _FileReader:
             return
         given = {one: getattr(table, one) for one in table.model_fields_set}
         if name == "context" and self._advice is not None:
-            for one in given.keys() - {_HARMLESS_SETTING}:
+            for one in given.keys() - {"default_model"}:  # which costs nothing by itself
                 del given[one]
                 self._report_untrusted(f"[context] {one}", "context", one)
         if "default_model" in given:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers.model_config import SERVICES
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME
 
 ANSWER_SECONDS: Final = 1.0
@@ -31,11 +32,9 @@ _MAX_MODELS: Final = 20
 _HOST: Final = "127.0.0.1"
 
 
-async def find_local_models(
-    ports: Iterable[int], *, seconds: float = ANSWER_SECONDS
-) -> list[ModelConfig]:
+async def find_local_models(ports: Iterable[int]) -> list[ModelConfig]:
     """Return the models of the servers that answer on ports of the loopback interface."""
-    found = await asyncio.gather(*(_models_of(port, seconds) for port in ports))
+    found = await asyncio.gather(*map(_models_of, ports))
     taken: set[str] = set()
     models: list[ModelConfig] = []
     for model in (one for of_server in found for one in of_server):
@@ -45,9 +44,9 @@ async def find_local_models(
     return models
 
 
-async def _models_of(port: int, seconds: float) -> list[ModelConfig]:
+async def _models_of(port: int) -> list[ModelConfig]:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(ANSWER_SECONDS):
             answer = json.loads(await _get(port, "/v1/models"))
     except (OSError, TimeoutError, ValueError, RecursionError):
         return []
@@ -108,13 +107,6 @@ def mentionable(model: str) -> str | None:
     return name if name and name != SYSTEM_NAME else None
 
 
-_PROVIDERS: Final[Mapping[ModelKind, str]] = {
-    ModelKind.ANTHROPIC: "anthropic",
-    ModelKind.OPENAI: "openai",
-    ModelKind.OPENAI_CHAT: "openai",
-    ModelKind.GOOGLE: "google",
-}
-
 _LARGE: Final = 400_000
 """Tokens of a window whose models give long answers."""
 
@@ -146,13 +138,13 @@ def with_known_limits(config: ModelConfig) -> ModelConfig:
 @lru_cache(maxsize=256)
 def _find(kind: ModelKind, model: str, base_url: str | None) -> Any | None:
     """Return the library's entry of a model; None if it has none."""
-    if kind not in _PROVIDERS:
+    if kind not in SERVICES:
         return None
     try:
         from genai_prices.data_snapshot import get_snapshot
     except ImportError:
         return None
-    provider = _PROVIDERS[kind] if base_url is None else None
+    provider = SERVICES[kind][0] if base_url is None else None
     try:
         return get_snapshot().find_provider_model(model, None, provider, base_url)[1]
     except LookupError:

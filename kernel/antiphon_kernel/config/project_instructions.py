@@ -12,14 +12,11 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.project_files import read_project_file
 
 INSTRUCTIONS_FILE: Final = "AGENTS.md"
-"""Its name."""
 
 _log = logging.getLogger(__name__)
 
 
-def read_project_instructions(
-    project: Path, *, limit: int = DEFAULT_LIMITS.project_instructions_bytes
-) -> str:
+def read_project_instructions(project: Path) -> str:
     """Return the text of the project's `AGENTS.md`; empty if there is none, or none that counts.
 
     A file that is too long, is not UTF-8, is no ordinary file or leads out of the project does not
@@ -30,6 +27,7 @@ def read_project_instructions(
     except OSError:
         return ""
     try:
+        limit = DEFAULT_LIMITS.project_instructions_bytes
         data = read_project_file(project, INSTRUCTIONS_FILE, limit, "project_instructions_bytes")
         text = data.decode("utf-8-sig")
     except AntiphonError as error:

@@ -250,6 +250,11 @@ class Context:
         """Wait until everything that has been applied so far is on disk."""
         await asyncio.shield(self._last)
 
+    async def persisted(self, told: R) -> R:
+        """Return what is told of it, once everything that has been applied so far is on disk."""
+        await self.wait_persisted()
+        return told
+
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
         """Yield the updates that bring a peer up to date, of so many bytes or so, all on disk."""
         number = 0

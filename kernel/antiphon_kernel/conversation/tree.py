@@ -167,7 +167,8 @@ class ConversationTrees:
     def family(self, branch: Branch) -> list[Branch]:
         """Return every branch of the tree of this one that can be read, oldest first."""
         rows = self._families[self._roots[branch.row.number]]
-        return [self._branches[one] for one in rows if one in self._branches]
+        found = (self._branches[one] for one in rows if one in self._branches)
+        return sorted(found, key=lambda one: one.row.number)
 
     def stem(self, row: ContextRow) -> str:
         """Return the label that the branches of a conversation have, apart from a number."""

@@ -137,11 +137,7 @@ def run_kernel(settings: DaemonSettings, ready: Callable[[KernelAddress], None])
 
 
 def _check_store(settings: DaemonSettings) -> None:
-    """See that a folder whose documents are in a database gets no others beside them.
-
-    Raises:
-        AntiphonError: storage_failed.
-    """
+    """Raises AntiphonError if a folder whose documents are in a database would get others."""
     named = settings.data / STORE_FILE
     if settings.store is not None:
         from antiphon_kernel.storage.postgres import place_of

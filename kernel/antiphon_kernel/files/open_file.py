@@ -246,22 +246,12 @@ class OpenFile:
                 announced = None
                 continue
             if merged.conflicts:
-                theirs = _compressed(disk.text)
-                await self._store(
-                    replace(
-                        self.row,
-                        state=FileState.CONFLICT,
-                        theirs=theirs,
-                        next_digest=digest,
-                        next_version=0,
-                    )
-                )
+                row = replace(self.row, state=FileState.CONFLICT, theirs=_compressed(disk.text))
+                await self._store(replace(row, next_digest=digest, next_version=0))
             else:
                 row = replace(_settled(self.row, digest), format=as_json(disk.format))
-                actor, operation = (
-                    (announced.actor, "edit") if announced else (self.disk, FROM_DISK)
-                )
-                await self._apply(actor, operation, now, merged.text, disk.text, row)
+                by = (announced.actor, "edit") if announced else (self.disk, FROM_DISK)
+                await self._apply(*by, now, merged.text, disk.text, row)
             return
 
     async def _apply(
@@ -299,7 +289,7 @@ class OpenFile:
     async def _store(self, row: FileRow, base: str | None = None) -> None:
         await self.context.wait_persisted()  # the version of the block that it names
         await self._journal.write_file(row)
-        self.row, self._base = row, base if base is not None else None
+        self.row, self._base = row, base
 
     # What is written to disk
 

@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -114,7 +114,7 @@ async def audit_log(data: Path, label: str | None = None) -> list[AuditEvent]:
                 )
             for row in rows:
                 if label is None or row.label == label:
-                    events += [event async for event in _of_context(journal, row, names)]
+                    events += await _of_context(journal, row, names)
         finally:
             await journal.close()
     return sorted(events, key=lambda event: event.time)
@@ -143,35 +143,26 @@ async def _decisions(data: Path, folder: Path, names: Mapping[str, str]) -> list
 
 async def _of_context(
     journal: Journal, row: ContextRow, names: Mapping[str, str]
-) -> AsyncIterator[AuditEvent]:
+) -> list[AuditEvent]:
     try:
         stored, document = await open_document(journal, row, client_id=1)
     except CorruptContextError as error:
-        yield AuditEvent(row.created, AuditKind.DAMAGED, "system", row.label, error.what)
-        return
+        return [AuditEvent(row.created, AuditKind.DAMAGED, "system", row.label, error.what)]
     numbers = {block.number: block.id for block in stored.blocks}
-    for event in _commands(document, row, names):
-        yield event
+    commands, written, after = [*_commands(document, row, names)], list[AuditEvent](), 0
     document.close()
-    last: AuditEvent | None = None
-    after = 0
     while ops := await journal.ops(row, after=after, limit=_PAGE):
         after = ops[-1].seq
         for op in ops:
             blocks = tuple(numbers[number] for number in op.versions if number in numbers)
             username = names.get(op.principal, op.principal)
-            event = AuditEvent(
-                op.time, AuditKind.WROTE, username, row.label, op.operation, blocks, until=op.time
-            )
-            kept = (event.username, event.what, event.blocks)
-            if last is not None and (last.username, last.what, last.blocks) == kept:
-                last = replace(last, count=last.count + 1, until=op.time)
+            last, new = written[-1] if written else None, (username, op.operation, blocks)
+            if last is not None and (last.username, last.what, last.blocks) == new:
+                written[-1] = replace(last, count=last.count + 1, until=op.time)
                 continue
-            if last is not None:
-                yield last
-            last = event
-    if last is not None:
-        yield last
+            about = op.time, AuditKind.WROTE, username, row.label, op.operation, blocks
+            written.append(AuditEvent(*about, until=op.time))
+    return commands + written
 
 
 def _commands(

@@ -18,7 +18,7 @@ from antiphon_kernel.storage import (
 )
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import storage_failed
-from antiphon_kernel.types.ids import SYSTEM, RandomIds, SessionId
+from antiphon_kernel.types.ids import SYSTEM, IdSource, SessionId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 
@@ -66,7 +66,7 @@ async def restore(backup: Path, data: Path, clock: Clock) -> Restored:
 
 async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
     """Give every context of a journal a new epoch."""
-    ids = RandomIds(lambda: moment)
+    ids = IdSource(lambda: moment)
     journal = await Journal.open(path)
     try:
         rows = await journal.contexts()

@@ -6,15 +6,16 @@ A copy is examined, so that the kernel that writes it is not in the way.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from antiphon_kernel.contexts.lineage.forking import load
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
@@ -47,7 +48,6 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet, decode_state_vector
-from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
 from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, Struct, decode_update
 
@@ -165,142 +165,371 @@ class Report:
         }
 
 
-@dataclass(slots=True)
-class TransactionReplay:
-    """A context as its transactions make it, up to the last one that could be applied."""
+class _ContextChecks:
+    """The checks of one context, most of them on what its transactions make, one by one."""
 
-    report: ContextReport
-    owners: dict[int, int]
-    """CRDT client id to the number of the principal that it belongs to."""
-    numbers: dict[int, str]
-    """Number of a block to its id."""
-    document: Document = field(default_factory=lambda: Document(client_id=1))
-    seq: int = 0
-    versions: dict[int, int] = field(default_factory=dict)
-    """Number of a block to how many transactions touched it."""
-    units: set[int] = field(default_factory=set)
-    clocks: dict[int, int] = field(default_factory=dict)
-    """CRDT client id to the clock after its last item."""
-    watched: Collection[int] = ()
-    """Transactions of which `inserted` is wanted."""
-    inserted: dict[int, IdSet] = field(default_factory=dict)
-    """The ids that each of them brought."""
-    copies: Mapping[int, Iterable[str | None]] = field(default_factory=dict)
-    """Number of a copied block to the sections of which `copied` is wanted."""
-    copied: dict[tuple[int, str | None], int] = field(default_factory=dict)
-    """How long each of their texts was when it was copied."""
+    def __init__(self, database: Database, row: ContextRow) -> None:
+        self._database, self._journal, self._row = database, JournalReader(database), row
+        self.report = ContextReport(row)
+        self._find, self._select = self.report.find, database.select
+        self._document = Document(client_id=1)
+        """The context as of the last transaction that could be applied."""
+        self._seq = 0
+        self._owners: dict[int, int] = {}
+        """CRDT client id to the number of the principal that it belongs to."""
+        self._numbers: dict[int, str] = {}
+        """Number of a block to its id."""
+        self._versions: dict[int, int] = {}
+        """Number of a block to how many transactions touched it."""
+        self._units: set[int] = set()
+        self._clocks: dict[int, int] = {}
+        """CRDT client id to the clock after its last item."""
+        self._revived: dict[int, tuple[RestoredRange, ...]] = {}
+        """The revivals of each transaction that has some."""
+        self._inserted: dict[int, IdSet] = {}
+        """The ids that each of them brought."""
+        self._inherited: list[InheritedText] = []
+        self._sections = defaultdict[int, list[str | None]](list)
+        """Number of a copied block to the sections whose authors are stated."""
+        self._copied: dict[tuple[int, str | None], int] = {}
+        """How long the texts were that blocks, by their number, were copied with."""
 
-    def follow(self, rows: Iterable[sqlite3.Row]) -> bool:
-        """Take in rows (seq, format, principal, touched, unit, changes); False: it cannot go on."""
-        for row in rows:
-            seq, format_, principal, touched, unit, changes = row
-            if seq != self.seq + 1:
-                missing = f"the transactions from {self.seq + 1} to {seq - 1} are missing"
-                self.report.find(Check.SEQUENCE, missing, self.seq + 1)
-                return False
-            self.seq = seq
-            self.report.transactions += 1
-            if unit is not None:
-                self.units.add(unit)
-            if format_ not in READABLE_FORMATS or not isinstance(changes, bytes):
-                what = f"has the unknown format {format_!r}" if changes else "holds no bytes"
-                self._find(Check.TRANSACTION, what)
-                return False
-            if not self._apply(principal, touched, changes):
-                return False
+    async def run(self) -> ContextReport:
+        """Check everything."""
+        here = (self._row.number,)
+        sql = "SELECT client, principal FROM clients WHERE context = ?"
+        self._owners = {int(one[0]): int(one[1]) for one in await self._select(sql, here)}
+        blocks = await self._journal.blocks(self._row)
+        self._numbers = {one.number: one.id for one in blocks}
+        snapshot = await self._read_snapshot()
+        await self._read_restored()
+        try:
+            self._inherited = await self._journal.inherited(self._row)
+        except CorruptContextError as error:
+            self._find(Check.INHERITED, error.what)
+        for text in self._inherited:
+            self._sections[text.block].append(text.section)
+        is_whole = await self._replay(snapshot)
+        self.report.blocks = len(self._document)
+        self._check_headers()
+        self._check_parents()
+        self._check_meaning()
+        if not is_whole:
+            return self.report
+        for number, block, version in blocks:
+            counted = self._versions.get(number)
+            if counted != version:
+                found = f"block {block} has version {version}, counted {counted}"
+                self._find(Check.VERSIONS, found)
+        document, ids = self._document, set(self._numbers.values())
+        if odd := ids ^ set(document.block_ids()):
+            what = f"the index and the document do not agree about block {min(odd)}"
+            self._find(Check.INDEX, what)
+        if (document.context, document.epoch) != (self._row.id, self._row.epoch):
+            self._find(Check.INDEX, "the document belongs to another context or epoch")
+        for (unit,) in await self._select("SELECT unit FROM undo WHERE context = ?", here):
+            if unit not in self._units:
+                self._find(Check.UNDO, f"unit {unit} is in no transaction", unit)
+        self._check_restored()
+        await self._check_authors()
+        await self._check_origin()
+        await self._check_search()
+        await self._check_project_file()
+        return self.report
+
+    # Transactions
+
+    async def _replay(self, snapshot: tuple[int, Document] | None) -> bool:
+        """Follow all transactions; return whether each could be, from the first one on."""
+        sql = (
+            f"SELECT seq, format, principal, touched, unit, {BYTES_ONLY} FROM ops"
+            " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+        )
+        number, last = self._row.number, op_id(self._row.number, LAST_SEQ)
+        while rows := await self._select(sql, (op_id(number, self._seq + 1), last, _PAGE)):
+            for row in rows:
+                if not self._follow(*row):
+                    return False
+                if snapshot is not None and self._seq == snapshot[0]:
+                    if (differs := difference(snapshot[1], self._document)) is not None:
+                        found = f"it is not what the transactions up to {self._seq} make: {differs}"
+                        self._find(Check.SNAPSHOT, found, self._seq)
+        if self._seq == 0:
+            self._find(Check.SEQUENCE, "the transaction that founds it is missing", 1)
+            return False
+        if snapshot is not None and snapshot[0] > self._seq:
+            found = f"it is of seq {snapshot[0]}, the last transaction is {self._seq}"
+            self._find(Check.SNAPSHOT, found, snapshot[0])
         return True
 
-    def _find(self, check: Check, what: str) -> None:
-        """Take note of something that is wrong with the last transaction."""
-        self.report.find(check, f"transaction {self.seq} {what}", self.seq)
-
-    def _apply(self, principal: int, touched: str, changes: bytes) -> bool:
+    def _follow(
+        self, seq: int, format_: int, principal: int, touched: str, unit: int | None, changes: bytes
+    ) -> bool:
+        """Take in a transaction; return whether those behind it can be taken in, too."""
+        if seq != self._seq + 1:
+            missing = f"the transactions from {self._seq + 1} to {seq - 1} are missing"
+            self._find(Check.SEQUENCE, missing, self._seq + 1)
+            return False
+        self._seq = seq
+        self.report.transactions += 1
+        if unit is not None:
+            self._units.add(unit)
+        if format_ not in READABLE_FORMATS or not isinstance(changes, bytes):
+            what = f"has the unknown format {format_!r}" if changes else "holds no bytes"
+            self._find_here(Check.TRANSACTION, what)
+            return False
         try:
             decoded = decode_update(changes)
             self._check_base(principal, decoded)
-            if self.seq in self.watched:
-                self.inserted[self.seq] = decoded.inserted()
-            changed = self.document.apply_update(changes).change.touched
+            if seq in self._revived:
+                self._inserted[seq] = decoded.inserted()
+            changed = self._document.apply_update(changes).change.touched
         except ValueError as error:
-            self._find(Check.TRANSACTION, f"cannot be applied: {error}")
+            self._find_here(Check.TRANSACTION, f"cannot be applied: {error}")
             return False
         self._count(touched, changed)
         return True
 
+    def _find_here(self, check: Check, what: str) -> None:
+        """Take note of something that is wrong with the last transaction."""
+        self._find(check, f"transaction {self._seq} {what}", self._seq)
+
     def _check_base(self, principal: int, decoded: DecodedUpdate) -> None:
         new: list[Struct] = []
         for struct in decoded.structs:
-            known, client = self.clocks.get(struct.client, 0), struct.client
+            known, client = self._clocks.get(struct.client, 0), struct.client
             end = struct.clock + struct.length
             if struct.clock > known:
                 what = f"skips from clock {known} to {struct.clock} of client {client}"
-                self._find(Check.TRANSACTION, what)
+                self._find_here(Check.TRANSACTION, what)
             if end > known:
                 new.append(struct)
-                self.clocks[client] = end
-                if self.owners.get(client, principal) != principal:
+                self._clocks[client] = end
+                if self._owners.get(client, principal) != principal:
                     what = f"writes with the client id {client} of somebody else"
-                    self._find(Check.CLIENTS, what)
+                    self._find_here(Check.CLIENTS, what)
         for struct in new:  # what a client repeats says nothing
             for needed in (struct.origin, struct.right_origin, struct.parent):
-                if isinstance(needed, ItemId) and needed.clock >= self.clocks.get(needed.client, 0):
-                    self._find(Check.TRANSACTION, "stands on an item that is not there yet")
+                if isinstance(needed, ItemId) and needed.clock >= self._clocks.get(
+                    needed.client, 0
+                ):
+                    self._find_here(Check.TRANSACTION, "stands on an item that is not there yet")
                     return
 
     def _count(self, touched: str, changed: Iterable[str]) -> None:
         try:
             stated = versions_of(touched)
         except (ValueError, AttributeError):
-            self._find(Check.VERSIONS, "does not say what it touched")
+            self._find_here(Check.VERSIONS, "does not say what it touched")
             return
         for number, version in stated.items():
-            counted = self.versions[number] = self.versions.get(number, 0) + 1
-            if counted == 1 and number in self.copies:
-                for section in self.copies[number]:
-                    with suppress(KeyError, ValueError):  # there is no such text
-                        text = self.document.text(str(self.numbers.get(number)), section)
-                        self.copied[number, section] = len(text)
+            counted = self._versions[number] = self._versions.get(number, 0) + 1
+            for section in self._sections.get(number, ()) if counted == 1 else ():
+                with suppress(KeyError, ValueError):  # there is no such text
+                    text = self._document.text(str(self._numbers.get(number)), section)
+                    self._copied[number, section] = len(text)
             if version != counted:
-                block = self.numbers.get(number, number)
+                block = self._numbers.get(number, number)
                 what = f"made version {version} of block {block}, counted {counted}"
-                self._find(Check.VERSIONS, what)
-        unsaid = set(changed) - {self.numbers.get(number) for number in stated}
+                self._find_here(Check.VERSIONS, what)
+        unsaid = set(changed) - {self._numbers.get(number) for number in stated}
         if unsaid:
             what = f"touched {len(unsaid)} blocks that it does not name: {min(unsaid)}"
-            self._find(Check.VERSIONS, what)
+            self._find_here(Check.VERSIONS, what)
 
+    # Blocks
 
-def check_document(document: Document, report: ContextReport) -> None:
-    """Check header fields, parents, answers and summaries, and take note of attached files."""
-    for block in document.block_ids():
-        for name, stored in document.stored_fields(block).items():
+    def _check_headers(self) -> None:
+        for block in self._document.block_ids():
+            for name, stored in self._document.stored_fields(block).items():
+                try:
+                    if name in FIELDS:
+                        check_field(name, stored, DEFAULT_LIMITS)
+                except AntiphonError as error:
+                    what = f"block {block}: {error.message.removesuffix('.')}"
+                    self._find(Check.HEADER, what)
+
+    def _check_meaning(self) -> None:
+        """Check answers and summaries, and take note of attached files."""
+        document = self._document
+        for block in document.block_ids():
+            header = document.header(block)
+            said = header.metadata
+            if header.blob is not None:
+                self.report.blobs[header.blob] = block
+            if (header.blob is None) != (header.media_type is None):
+                self._find(Check.BLOBS, f"block {block} says half of what file is attached with it")
+            if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
+                self._find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
+            if header.kind != BlockKind.TOOL_RESULT or is_drifted(said):
+                continue
+            if header.parent is None or header.parent not in document:
+                self._find(Check.ANSWERS, f"the tool result {block} answers no call")
+                continue
+            call = document.header(header.parent)
+            what = f"the tool result {block}"
+            if call.kind != BlockKind.TOOL_CALL or call.tool_call_id != header.tool_call_id:
+                self._find(Check.ANSWERS, f"{what} answers {call.id}, which is not its call")
+            elif document.order.index(block) < document.order.index(call.id):
+                self._find(Check.ANSWERS, f"{what} stands before its call {call.id}")
+
+    def _check_parents(self) -> None:
+        sound: set[str] = set()
+        for block in self._document.block_ids():
+            chain: list[str] = []
+            above: str | None = block
+            seen: set[str] = set()
+            while above is not None and above not in sound:
+                if above not in self._document:
+                    self._find(
+                        Check.PARENTS, f"block {chain[-1]} has the parent {above}, not there"
+                    )
+                    break
+                if above in seen:
+                    self._find(Check.PARENTS, f"block {above} is its own ancestor")
+                    break
+                seen.add(above)
+                chain.append(above)
+                above = self._document.header(above).parent
+            sound.update(chain)
+
+    # Other tables
+
+    async def _read_snapshot(self) -> tuple[int, Document] | None:
+        sql = "SELECT count(*) FROM snapshots WHERE context = ?"
+        if not (await self._select(sql, (self._row.number,)))[0][0]:
+            return None
+        snapshot = await Records(self._database, SNAPSHOTS).read(self._row)
+        if snapshot is None:
+            self._find(Check.SNAPSHOT, "it is damaged; the kernel reads the transactions instead")
+            return None
+        try:
+            return snapshot.seq, load(snapshot.state, client_id=2)
+        except ValueError as error:
+            self._find(Check.SNAPSHOT, f"it cannot be read: {error}")
+            return None
+
+    async def _read_restored(self) -> None:
+        """Read the revivals of each transaction; those that cannot be read are findings."""
+        sql = "SELECT seq, format, revivals FROM revived WHERE context = ?"
+        for seq, format_, revivals in await self._select(sql, (self._row.number,)):
             try:
-                if name in FIELDS:
-                    check_field(name, stored, DEFAULT_LIMITS)
-            except AntiphonError as error:
-                report.find(Check.HEADER, f"block {block}: {error.message.removesuffix('.')}")
-    _check_parents(document, report)
-    for block in document.block_ids():
-        header = document.header(block)
-        if header.blob is not None:
-            report.blobs[header.blob] = block
-        if (header.blob is None) != (header.media_type is None):
-            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
-        said = header.metadata
-        if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
-            report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
-        if header.kind != BlockKind.TOOL_RESULT or is_drifted(said):
-            continue
-        if header.parent is None or header.parent not in document:
-            report.find(Check.ANSWERS, f"the tool result {block} answers no call")
-            continue
-        call = document.header(header.parent)
-        if call.kind != BlockKind.TOOL_CALL or call.tool_call_id != header.tool_call_id:
-            report.find(
-                Check.ANSWERS, f"the tool result {block} answers {call.id}, which is not its call"
-            )
-        elif document.order.index(block) < document.order.index(call.id):
-            report.find(Check.ANSWERS, f"the tool result {block} stands before its call {call.id}")
+                if format_ not in READABLE_FORMATS:
+                    raise ValueError(f"it has the format {format_!r}")
+                self._revived[seq] = decode_restored(revivals)
+            except (ValueError, TypeError) as error:
+                what = f"what transaction {seq} brought back cannot be read: {error}"
+                self._find(Check.REVIVED, what, seq)
+
+    def _check_restored(self) -> None:
+        """Check that restored ranges came with their transaction and existed before."""
+        for seq, revivals in self._revived.items():
+            inserted, clocks = self._inserted.get(seq, ()), self._clocks
+            for again, source, length in revivals:
+                is_there = any(
+                    one.client == again.client
+                    and one.start <= again.clock
+                    and again.clock + length <= one.end
+                    for one in inserted
+                )
+                if not is_there or source.clock + length > clocks.get(source.client, 0):
+                    what = f"transaction {seq} is said to bring back what it does not hold"
+                    self._find(Check.REVIVED, what, seq)
+                    break
+
+    async def _check_authors(self) -> None:
+        """Each text that a block was copied with is somebody's from its beginning to its end."""
+        known = {row[0] for row in await self._select("SELECT id FROM principals")}
+        for text in self._inherited:
+            block = self._numbers.get(text.block)
+            length = self._copied.get((text.block, text.section))
+            at = 0
+            for run in text.runs:
+                if run.length <= 0 or run.stamp.principal not in known:
+                    break
+                at += run.length
+            ends = length if text.version == 1 else at
+            if block is None or ends is None or at != ends:
+                what = f"the authors of the text that block {block or text.block} was copied with"
+                self._find(Check.INHERITED, f"{what} do not add up to it")
+
+    async def _check_origin(self) -> None:
+        """The copied blocks of a fork are in its source, which has had the copied version."""
+        origin = self._row.origin
+        if origin is None:
+            return
+        copied = op_id(origin.source, origin.seq)
+        if not await self._select("SELECT 1 FROM ops WHERE id = ?", (copied,)):
+            what = f"it is said to be copied from version {origin.seq}, which its source"
+            self._find(Check.INHERITED, f"{what} does not have")
+        sql = (
+            "SELECT count(*) FROM blocks b JOIN contexts c ON c.number = ?"
+            " JOIN blocks s ON s.id = c.id || substr(b.id, length(c.id) + 1)"
+            " WHERE b.context = ? AND b.number BETWEEN 1 AND ?"
+        )
+        rows = await self._select(sql, (origin.source, self._row.number, origin.blocks))
+        if rows[0][0] != origin.blocks:
+            what = f"{origin.blocks} blocks are said to be copied, of {rows[0][0]}"
+            self._find(Check.INHERITED, f"{what} there is an original")
+
+    async def _check_search(self) -> None:
+        """The search index says of every block what its document says, as far as it has come."""
+        document = self._document
+        sql = "SELECT seq FROM searched_contexts WHERE context = ?"
+        reached = [int(one[0]) for one in await self._select(sql, (self._row.number,))]
+        if reached and reached[0] > self._seq:
+            what = f"it has come to {reached[0]}, the last transaction is {self._seq}"
+            self._find(Check.SEARCH, what)
+        first, last = row_number(self._row.number, 0), row_number(self._row.number + 1, 0)
+        sql = "SELECT row, version, kind, path, length FROM searched WHERE row >= ? AND row < ?"
+        table = SearchTable(self._database)
+        current: dict[int, tuple[str, str]] = {}
+        for at, version, kind, path, length in await self._select(sql, (first, last)):
+            number = at - first
+            block = self._numbers.get(number, "")
+            if block not in document:
+                continue  # which is a finding already, about the index of blocks
+            if version > self._versions.get(number, 0):
+                self._find(Check.SEARCH, f"it has version {version} of block {block}")
+            elif version == self._versions[number]:
+                text = render(document, block)
+                header = document.header(block)
+                if (kind, path, length) != (str(header.kind), header.path, len(text)):
+                    self._find(Check.SEARCH, f"it knows block {block} as it is not")
+                else:
+                    current[at] = block, text
+        rows = list(current)
+        for begin in range(0, len(rows), _TEXTS):
+            portion = rows[begin : begin + _TEXTS]
+            texts = {one.row: one.text for one in await table.texts(portion)}
+            for at in portion:
+                block, text = current[at]
+                if texts.get(at) != text:
+                    self._find(Check.SEARCH, f"it has another text of block {block}")
+        behind = set(self._versions) - {at - first for at in current}
+        if reached and reached[0] == self._seq and behind:
+            block = self._numbers.get(min(behind), str(min(behind)))
+            self._find(Check.SEARCH, f"it is said to be complete and lacks block {block}")
+
+    async def _check_project_file(self) -> None:
+        """A context that is a file has one block, and a base that this block has had."""
+        sql = "SELECT path, version, next_version FROM files WHERE context = ?"
+        found = await self._select(sql, (self._row.number,))
+        if self._row.kind is not ContextKind.FILE:
+            if found:
+                what = f"it is no file, and is said to be {found[0][0]}"
+                self._find(Check.PROJECT_FILES, what)
+            return
+        headers = [self._document.header(one) for one in self._document.block_ids()]
+        if len(headers) != 1 or headers[0].kind != BlockKind.FILE or not found:
+            what = f"it has {len(headers)} blocks, and {len(found)} files are known to be it"
+            self._find(Check.PROJECT_FILES, what)
+            return
+        path, *versions = found[0]
+        version = max(self._versions.values())
+        if path != headers[0].path or max(versions) > version:
+            what = f"{path} is known in version {max(versions)}, the block is {headers[0].path} in"
+            self._find(Check.PROJECT_FILES, f"{what} version {version}")
 
 
 async def check_blobs(database: Database, report: Report) -> None:
@@ -326,25 +555,6 @@ async def check_blobs(database: Database, report: Report) -> None:
         report.find(Check.BLOBS, f"no block names the bytes of {hash_}")
 
 
-def _check_parents(document: Document, report: ContextReport) -> None:
-    sound: set[str] = set()
-    for block in document.block_ids():
-        chain: list[str] = []
-        above: str | None = block
-        seen: set[str] = set()
-        while above is not None and above not in sound:
-            if above not in document:
-                report.find(Check.PARENTS, f"block {chain[-1]} has the parent {above}, not there")
-                break
-            if above in seen:
-                report.find(Check.PARENTS, f"block {above} is its own ancestor")
-                break
-            seen.add(above)
-            chain.append(above)
-            above = document.header(above).parent
-        sound.update(chain)
-
-
 def difference(one: Document, other: Document) -> str | None:
     """In what two documents differ; None if they are equal."""
     vectors = decode_state_vector(one.state_vector()), decode_state_vector(other.state_vector())
@@ -364,155 +574,6 @@ def difference(one: Document, other: Document) -> str | None:
 
 _TEXTS: Final = 200
 """Texts read at once."""
-
-
-async def read_restored(
-    database: Database, row: ContextRow, report: ContextReport
-) -> dict[int, tuple[RestoredRange, ...]]:
-    """The revivals of each transaction that can be read; the others are findings."""
-    found: dict[int, tuple[RestoredRange, ...]] = {}
-    sql = "SELECT seq, format, revivals FROM revived WHERE context = ?"
-    for seq, format_, revivals in await database.select(sql, (row.number,)):
-        try:
-            if format_ not in READABLE_FORMATS:
-                raise ValueError(f"it has the format {format_!r}")
-            found[seq] = decode_restored(revivals)
-        except (ValueError, TypeError) as error:
-            what = f"what transaction {seq} brought back cannot be read: {error}"
-            report.find(Check.REVIVED, what, seq)
-    return found
-
-
-def check_restored(
-    revived: Mapping[int, tuple[RestoredRange, ...]], replay: TransactionReplay
-) -> None:
-    """Check that restored ranges came with their transaction and existed before."""
-    for seq, revivals in revived.items():
-        inserted, clocks = replay.inserted.get(seq, ()), replay.clocks
-        for again, source, length in revivals:
-            is_there = any(
-                one.client == again.client
-                and one.start <= again.clock
-                and again.clock + length <= one.end
-                for one in inserted
-            )
-            if not is_there or source.clock + length > clocks.get(source.client, 0):
-                what = f"transaction {seq} is said to bring back what it does not hold"
-                replay.report.find(Check.REVIVED, what, seq)
-                break
-
-
-async def read_authors(
-    database: Database, row: ContextRow, report: ContextReport
-) -> list[InheritedText]:
-    """Return the authors of a context's copied texts; none if unreadable, which is a finding."""
-    try:
-        return await JournalReader(database).inherited(row)
-    except CorruptContextError as error:
-        report.find(Check.INHERITED, error.what)
-        return []
-
-
-async def check_authors(
-    database: Database, inherited: Iterable[InheritedText], replay: TransactionReplay
-) -> None:
-    """Each text that a block was copied with is somebody's from its beginning to its end."""
-    known = {row[0] for row in await database.select("SELECT id FROM principals")}
-    for text in inherited:
-        block = replay.numbers.get(text.block)
-        length = replay.copied.get((text.block, text.section))
-        at = 0
-        for run in text.runs:
-            if run.length <= 0 or run.stamp.principal not in known:
-                break
-            at += run.length
-        ends = length if text.version == 1 else at
-        if block is None or ends is None or at != ends:
-            what = f"the authors of the text that block {block or text.block} was copied with"
-            replay.report.find(Check.INHERITED, f"{what} do not add up to it")
-
-
-async def check_origin(database: Database, row: ContextRow, report: ContextReport) -> None:
-    """The copied blocks of a fork are in its source, which has had the version that was copied."""
-    origin = row.origin
-    if origin is None:
-        return
-    copied = op_id(origin.source, origin.seq)
-    if not await database.select("SELECT 1 FROM ops WHERE id = ?", (copied,)):
-        what = f"it is said to be copied from version {origin.seq}, which its source does not have"
-        report.find(Check.INHERITED, what)
-    sql = (
-        "SELECT count(*) FROM blocks b JOIN contexts c ON c.number = ?"
-        " JOIN blocks s ON s.id = c.id || substr(b.id, length(c.id) + 1)"
-        " WHERE b.context = ? AND b.number BETWEEN 1 AND ?"
-    )
-    rows = await database.select(sql, (origin.source, row.number, origin.blocks))
-    if rows[0][0] != origin.blocks:
-        what = f"{origin.blocks} blocks are said to be copied, of {rows[0][0]} there is an original"
-        report.find(Check.INHERITED, what)
-
-
-async def check_search(database: Database, row: ContextRow, replay: TransactionReplay) -> None:
-    """The search index says of every block what its document says, as far as it has come."""
-    report, document = replay.report, replay.document
-    sql = "SELECT seq FROM searched_contexts WHERE context = ?"
-    reached = [int(one[0]) for one in await database.select(sql, (row.number,))]
-    if reached and reached[0] > replay.seq:
-        what = f"it has come to {reached[0]}, the last transaction is {replay.seq}"
-        report.find(Check.SEARCH, what)
-    first, last = row_number(row.number, 0), row_number(row.number + 1, 0)
-    sql = "SELECT row, version, kind, path, length FROM searched WHERE row >= ? AND row < ?"
-    table = SearchTable(database)
-    current: dict[int, tuple[str, str]] = {}
-    for at, version, kind, path, length in await database.select(sql, (first, last)):
-        number = at - first
-        block = replay.numbers.get(number, "")
-        if block not in document:
-            continue  # which is a finding already, about the index of blocks
-        if version > replay.versions.get(number, 0):
-            report.find(Check.SEARCH, f"it has version {version} of block {block}")
-        elif version == replay.versions[number]:
-            text = render(document, block)
-            header = document.header(block)
-            if (kind, path, length) != (str(header.kind), header.path, len(text)):
-                report.find(Check.SEARCH, f"it knows block {block} as it is not")
-            else:
-                current[at] = block, text
-    rows = list(current)
-    for begin in range(0, len(rows), _TEXTS):
-        portion = rows[begin : begin + _TEXTS]
-        texts = {one.row: one.text for one in await table.texts(portion)}
-        for at in portion:
-            block, text = current[at]
-            if texts.get(at) != text:
-                report.find(Check.SEARCH, f"it has another text of block {block}")
-    behind = set(replay.versions) - {at - first for at in current}
-    if reached and reached[0] == replay.seq and behind:
-        block = replay.numbers.get(min(behind), str(min(behind)))
-        report.find(Check.SEARCH, f"it is said to be complete and lacks block {block}")
-
-
-async def check_project_file(
-    database: Database, row: ContextRow, replay: TransactionReplay
-) -> None:
-    """A context that is a file has one block, and a base that this block has had."""
-    sql = "SELECT path, version, next_version FROM files WHERE context = ?"
-    found = await database.select(sql, (row.number,))
-    if row.kind is not ContextKind.FILE:
-        if found:
-            what = f"it is no file, and is said to be {found[0][0]}"
-            replay.report.find(Check.PROJECT_FILES, what)
-        return
-    headers = [replay.document.header(one) for one in replay.document.block_ids()]
-    if len(headers) != 1 or headers[0].kind != BlockKind.FILE or not found:
-        what = f"it has {len(headers)} blocks, and {len(found)} files are known to be it"
-        replay.report.find(Check.PROJECT_FILES, what)
-        return
-    path, *versions = found[0]
-    version = max(replay.versions.values())
-    if path != headers[0].path or max(versions) > version:
-        what = f"{path} is known in version {max(versions)}, the block is {headers[0].path} in"
-        replay.report.find(Check.PROJECT_FILES, f"{what} version {version}")
 
 
 async def check_trigrams(database: Database, report: Report) -> None:
@@ -607,107 +668,10 @@ async def run_checks(data: Path) -> Report:
             await check_trigrams(database, report)
             await check_auth(data, Path(folder), database, report)
             for row in await JournalReader(database).contexts():
-                report.contexts.append(await _check_context(database, row))
+                report.contexts.append(await _ContextChecks(database, row).run())
             await check_blobs(database, report)
         except AntiphonError as error:
             report.find(Check.FILE, error.message)
         finally:
             await database.close()
         return report
-
-
-async def _check_context(database: Database, row: ContextRow) -> ContextReport:
-    report = ContextReport(row)
-    here = (row.number,)
-    sql = "SELECT client, principal FROM clients WHERE context = ?"
-    owners = {int(one[0]): int(one[1]) for one in await database.select(sql, here)}
-    sql = "SELECT number, id, version FROM blocks WHERE context = ?"
-    blocks = {int(one[0]): (str(one[1]), one[2]) for one in await database.select(sql, here)}
-    numbers = {number: block for number, (block, _) in blocks.items()}
-    snapshot = await _snapshot(database, row, report)
-    revived = await read_restored(database, row, report)
-    inherited = await read_authors(database, row, report)
-    copies: dict[int, list[str | None]] = {}
-    for one in inherited:
-        copies.setdefault(one.block, []).append(one.section)
-    replay = TransactionReplay(report, owners, numbers, watched=revived, copies=copies)
-    whole = await _replay(database, row, replay, snapshot)
-    document = replay.document
-    report.blocks = len(document)
-    check_document(document, report)
-    if whole:
-        for number, (block, version) in blocks.items():
-            counted = replay.versions.get(number)
-            if counted != version:
-                found = f"block {block} has version {version}, counted {counted}"
-                report.find(Check.VERSIONS, found)
-        if set(numbers.values()) != set(document.block_ids()):
-            odd = min(set(numbers.values()) ^ set(document.block_ids()))
-            report.find(Check.INDEX, f"the index and the document do not agree about block {odd}")
-        if (document.context, document.epoch) != (row.id, row.epoch):
-            report.find(Check.INDEX, "the document belongs to another context or epoch")
-        for (unit,) in await database.select("SELECT unit FROM undo WHERE context = ?", here):
-            if unit not in replay.units:
-                report.find(Check.UNDO, f"unit {unit} is in no transaction", unit)
-        check_restored(revived, replay)
-        await check_authors(database, inherited, replay)
-        await check_origin(database, row, report)
-        await check_search(database, row, replay)
-        await check_project_file(database, row, replay)
-    return report
-
-
-async def _replay(
-    database: Database,
-    row: ContextRow,
-    replay: TransactionReplay,
-    snapshot: tuple[int, Document] | None,
-) -> bool:
-    sql = (
-        f"SELECT seq, format, principal, touched, unit, {BYTES_ONLY} FROM ops"
-        " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
-    )
-    while True:
-        size = _PAGE
-        if snapshot is not None and replay.seq < snapshot[0]:
-            size = min(size, snapshot[0] - replay.seq)
-        behind = op_id(row.number, replay.seq + 1), op_id(row.number, LAST_SEQ)
-        rows = await database.select(sql, (*behind, size))
-        if not rows:
-            break
-        if not replay.follow(rows):
-            return False
-        if snapshot is not None and replay.seq == snapshot[0]:
-            differs = difference(snapshot[1], replay.document)
-            if differs is not None:
-                found = f"it is not what the transactions up to {replay.seq} make: {differs}"
-                replay.report.find(Check.SNAPSHOT, found, replay.seq)
-    if replay.seq == 0:
-        replay.report.find(Check.SEQUENCE, "the transaction that founds it is missing", 1)
-        return False
-    if snapshot is not None and snapshot[0] > replay.seq:
-        found = f"it is of seq {snapshot[0]}, the last transaction is {replay.seq}"
-        replay.report.find(Check.SNAPSHOT, found, snapshot[0])
-    return True
-
-
-async def _snapshot(
-    database: Database, row: ContextRow, report: ContextReport
-) -> tuple[int, Document] | None:
-    sql = "SELECT count(*) FROM snapshots WHERE context = ?"
-    if not (await database.select(sql, (row.number,)))[0][0]:
-        return None
-    snapshot = await Records(database, SNAPSHOTS).read(row)
-    if snapshot is None:
-        report.find(Check.SNAPSHOT, "it is damaged; the kernel reads the transactions instead")
-        return None
-    document = Document(client_id=2)
-    try:
-        document.apply_part(merge(snapshot.state))
-    except ValueError as error:
-        document.close()
-        report.find(Check.SNAPSHOT, f"it cannot be read: {error}")
-        return None
-    for _ in document.finish_parts():
-        pass
-    return snapshot.seq, document

@@ -34,8 +34,8 @@ from antiphon_kernel.mcp_servers.elicitation import Answer, Elicitation
 from antiphon_kernel.mcp_servers.json_schema import is_quick
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import MOST_TOOLS
-from antiphon_kernel.mcp_servers.stdio import LONGEST_LINE, stdio_streams
-from antiphon_kernel.shell import ErrorLog
+from antiphon_kernel.mcp_servers.stdio import stdio_streams
+from antiphon_kernel.shell import LINE_BYTES, ErrorLog
 
 Ask = Callable[[Elicitation], Awaitable[Answer]]
 """Asks people on behalf of a call."""
@@ -78,7 +78,7 @@ class Connection:
                 http = httpx2.AsyncClient(headers=headers, verify=tls, timeout=timeout)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(
-                    config.url, http_client=http, max_sse_event_size=LONGEST_LINE
+                    config.url, http_client=http, max_sse_event_size=LINE_BYTES
                 )
             self.client = await stack.enter_async_context(
                 Client(

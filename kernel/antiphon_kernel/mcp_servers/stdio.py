@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -16,12 +17,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
-from antiphon_kernel.shell import ErrorLog, run_service
+from antiphon_kernel.shell import ErrorLog, read_lines, run_service
 
-LONGEST_LINE: Final = 16 * 1024 * 1024
-"""Bytes of one message; a server that sends a longer one is ended."""
-
-_CHUNK: Final = 65_536
 _LAST_WORDS: Final = 0.5
 """Seconds in which the end of standard error is waited for."""
 
@@ -37,12 +34,11 @@ async def stdio_streams(
     """
     command = shlex.join(config.command)
     async with run_service(command, folder, config.env) as process:
-        assert process.stdin is not None and process.stdout is not None
-        assert process.stderr is not None
+        assert process.stdin is not None and process.stderr is not None
         hand_on, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
         async with hand_on, incoming, outgoing, to_write, anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, process.stdout, hand_on, log, ended)
+            tasks.start_soon(_read, process, hand_on, log, ended)
             tasks.start_soon(_write, process.stdin, to_write)
             tasks.start_soon(log.read, process.stderr)
             try:
@@ -52,25 +48,16 @@ async def stdio_streams(
 
 
 async def _read(
-    source: asyncio.StreamReader,
+    process: Process,
     hand_on: MemoryObjectSendStream[SessionMessage | Exception],
     log: ErrorLog,
     ended: Callable[[str], None],
 ) -> None:
     """Hand on every line that is a message; others are left out."""
-    rest = bytearray()
     why = "its process has ended"
     async with hand_on:
-        while data := await source.read(_CHUNK):
-            *lines, last = data.split(b"\n")
-            if lines:
-                lines[0] = bytes(rest) + lines[0]
-                rest.clear()
-            rest += last
-            if len(rest) > LONGEST_LINE:
-                why = f"it has sent a line of more than {LONGEST_LINE:,} bytes"
-                break
-            for line in lines:
+        try:
+            async for line in read_lines(process):
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
@@ -78,10 +65,11 @@ async def _read(
                         shown = line[:200].decode("utf-8", "replace")
                         log.last.append(f"no message on standard output: {shown}")
                     continue
-                try:
-                    await hand_on.send(SessionMessage(message))
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    return  # we are ending it
+                await hand_on.send(SessionMessage(message))
+        except ValueError as error:
+            why = f"it has sent {error}"
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # we are ending it
         with anyio.move_on_after(_LAST_WORDS):
             await log.is_read.wait()
         ended(why)

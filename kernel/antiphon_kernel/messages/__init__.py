@@ -3,7 +3,6 @@
 from antiphon_kernel.messages.foreign_conversations import (
     ImportedConversation,
     ImportedMessage,
-    SystemMessage,
     read_conversations,
     read_loom,
     without,
@@ -26,6 +25,7 @@ from antiphon_kernel.messages.message import (
     MessageError,
     MessageProblem,
     MessageRole,
+    SystemMessage,
     TextBlock,
     Thinking,
     ToolMessage,

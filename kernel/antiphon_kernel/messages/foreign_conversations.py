@@ -30,6 +30,7 @@ from antiphon_kernel.messages.message import (
     MessageError,
     MessageProblem,
     PathCorrelation,
+    SystemMessage,
     TextBlock,
     Thinking,
     ToolMessage,
@@ -66,13 +67,6 @@ DATA_URLS: Final = {"image_url": "url", "file": "file_data"}
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
-
-
-@dataclass(frozen=True, slots=True)
-class SystemMessage:
-    """Instructions of the system, which are no message of the conversation itself."""
-
-    content: tuple[InputBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +155,7 @@ def _read_list(values: Sequence[object], extra: JsonObject, system: object) -> I
         with MessageError.located(index=index):
             found = reader.read(value)
             for message, _ in found:
-                if not isinstance(message, SystemMessage):
-                    correlation.add(message)
+                correlation.add(message)
         read += chain_messages(found, len(read) - 1 if read else None, len(read))
     return ImportedConversation(tuple(read), reader.files, extra)
 
@@ -511,14 +504,14 @@ class _Folder:
             node_id, parent = waiting.pop()
             file, node = self.rest.pop(node_id)
             while path and path[-1] != parent:
-                _correlate(correlation.remove_last, read[path.pop()])
+                correlation.remove_last(read[path.pop()].message)
             with MessageError.located(path=file):
                 with MessageError.located(path="message"):
                     (message, extra), *rest = reader.read(node.get("message"))
                 own = freeze_object({**extra, **without(node, *_STRUCTURE, "message")}, "")
                 found = chain_messages([(message, own), *rest], parent, len(read))
                 for one in found:
-                    _correlate(correlation.add, one)
+                    correlation.add(one.message)
             path += range(len(read), len(read) + len(found))
             read += found
             waiting += self._below(node, path[-1])
@@ -532,11 +525,6 @@ class _Folder:
         found = self._children.get(parent["id"], [])
         found = sorted(found, key=lambda one: (places.get(one, len(places)), one), reverse=True)
         return [(one, index) for one in found]
-
-
-def _correlate(change: Callable[[Message], None], read: ImportedMessage) -> None:
-    if not isinstance(read.message, SystemMessage):
-        change(read.message)
 
 
 def _add_by_id(fields: Fields, found: dict[str, Fields]) -> str:

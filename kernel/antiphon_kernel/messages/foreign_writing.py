@@ -19,7 +19,6 @@ from antiphon_kernel.messages.foreign_conversations import (
     STATED_TYPE,
     ForeignMessageReader,
     ImportedMessage,
-    SystemMessage,
     without,
 )
 from antiphon_kernel.messages.message import (
@@ -27,6 +26,7 @@ from antiphon_kernel.messages.message import (
     DocumentBlock,
     ImageBlock,
     MessageError,
+    SystemMessage,
     Thinking,
     ToolMessage,
     ToolUse,

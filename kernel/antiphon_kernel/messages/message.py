@@ -270,12 +270,19 @@ class ToolMessage:
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 
 
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    """Instructions of the system, which are no message of the conversation itself."""
+
+    content: tuple[InputBlock, ...]
+
+
 def is_text_only(blocks: tuple[ContentBlock, ...]) -> TypeGuard[tuple[TextBlock, ...]]:
     """Whether every block of a message's content is text."""
     return all(isinstance(one, TextBlock) for one in blocks)
 
 
-def tool_uses(message: Message) -> tuple[ToolUse, ...]:
+def tool_uses(message: Message | SystemMessage) -> tuple[ToolUse, ...]:
     """Return the tool uses of a message, in order."""
     return tuple([block for block in message.content if isinstance(block, ToolUse)])
 
@@ -315,7 +322,7 @@ class PathCorrelation:
         """Tool uses without a result, in order."""
         return tuple(use for use in self._uses.values() if use.id not in self._answered)
 
-    def add(self, message: Message) -> None:
+    def add(self, message: Message | SystemMessage) -> None:
         """Add a message behind the others; one that does not fit changes nothing.
 
         Raises:
@@ -355,7 +362,7 @@ class PathCorrelation:
                 added[block.id] = block
         self._uses.update(added)
 
-    def remove_last(self, message: Message) -> None:
+    def remove_last(self, message: Message | SystemMessage) -> None:
         """Take off the message that was added last."""
         if isinstance(message, ToolMessage):
             self._answered.remove(message.tool_call_id)

@@ -116,6 +116,17 @@ class ModelKind(StrEnum):
     """Recordings that are played."""
 
 
+SERVICES: Final = {
+    ModelKind.ANTHROPIC: ("anthropic", ("ANTHROPIC_API_KEY",), "MessagesModel"),
+    ModelKind.OPENAI: ("openai", ("OPENAI_API_KEY",), "ResponsesModel"),
+    ModelKind.OPENAI_CHAT: ("openai", ("OPENAI_API_KEY",), "ChatModel"),
+    ModelKind.GOOGLE: ("google", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), "GeminiModel"),
+}
+"""For each kind of model: the service, as prices are published of it, which the extra of this
+package with its library and the module that imports that are called like; variables that hold its
+key, of which the first that is set counts; and its class in that module."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """A key of a provider; its value is in no representation."""
@@ -163,6 +174,8 @@ class ModelConfig:
     """Names of the tools it may call; those that its window has room for if absent."""
     price: ModelPrice | None = None
     """Price; the published one if absent, where it is known."""
+    permissions: PermissionPolicy | None = None
+    """Rules that come before those for every model."""
 
 
 _MILLION = 1_000_000

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
-from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
+from antiphon_kernel.providers.model_config import SERVICES, ApiKey, ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject
@@ -196,15 +196,6 @@ async def _handshake(process: Process, settings: Mapping[str, Any]) -> dict[str,
 SILENCE: Final = 600.0
 """Seconds without a byte after which a server is gone; a small one may read for minutes."""
 
-_SERVICES: Final = {
-    ModelKind.ANTHROPIC: ("anthropic", "ANTHROPIC_API_KEY", "MessagesModel"),
-    ModelKind.OPENAI: ("openai", "OPENAI_API_KEY", "ResponsesModel"),
-    ModelKind.OPENAI_CHAT: ("openai", "OPENAI_API_KEY", "ChatModel"),
-    ModelKind.GOOGLE: ("google", "GEMINI_API_KEY", "GeminiModel"),
-}
-"""For each kind of model, the extra of this package with its library, which the module is called
-like that imports it, where its key is, and its class in this module."""
-
 
 def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemoteProvider:
     """Return the provider of a model; imports and sends nothing.
@@ -230,10 +221,8 @@ class RemoteModel:
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events of one round."""
         if self.config.key is None and self.config.base_url is None:
-            kind = self.config.kind
-            message = (
-                f"Models of kind {kind} need a key: set {_SERVICES[kind][1]}, or name it in config"
-            )
+            kind, name = self.config.kind, SERVICES[self.config.kind][1][0]
+            message = f"Models of kind {kind} need a key: set {name}, or name it in config"
             yield ProviderError(message, ErrorKind.UNAUTHORISED)
             return
         try:
@@ -275,7 +264,7 @@ class RemoteModel:
     def _open(self) -> LibraryModel:
         with self._opening:
             if self._opened is None:
-                name, _, class_name = _SERVICES[self.config.kind]
+                name, _, class_name = SERVICES[self.config.kind]
                 try:
                     module = import_module(f"antiphon_kernel.providers.{name}")
                     model: type[LibraryModel] = getattr(module, class_name)

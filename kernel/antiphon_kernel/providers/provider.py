@@ -43,7 +43,6 @@ class ModelPrompt:
     files: Mapping[str, PromptFile] = field(default_factory=dict)
     """By SHA-256, every file that a message names."""
     max_tokens: int = 1
-    """Most tokens of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
 from antiphon_kernel.access import AuthenticationError, check_act_as, fingerprint_of
+from antiphon_kernel.client.address import is_loopback
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.connections import (
     CONNECTION,
@@ -267,9 +265,6 @@ class Authenticator:
         return principal
 
 
-_LOCALHOST: Final = "localhost"
-
-
 def check_source(scope: Scope, *, is_public: bool) -> None:
     """Check the headers `Host` and `Origin` of a WebSocket or request that came over TCP.
 
@@ -284,7 +279,7 @@ def check_source(scope: Scope, *, is_public: bool) -> None:
     """
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     for host in hosts or [b""]:
-        if not is_public and not _is_loopback(b"//" + host):
+        if not is_public and not is_loopback(f"//{host.decode('latin-1')}"):
             raise permission_denied(
                 f"The kernel answers as localhost or 127.0.0.1, not as {_shown(host)}: use one of"
                 " those in the address, and forward the port through SSH from another machine."
@@ -293,7 +288,7 @@ def check_source(scope: Scope, *, is_public: bool) -> None:
         # In another scheme, as in `tauri://localhost`, the name of an app stands there.
         is_web = origin.lower().startswith((b"http://", b"https://"))
         is_own = is_public and origin.partition(b"://")[2] in hosts
-        if not (is_web and (is_own or _is_loopback(origin))):
+        if not (is_web and (is_own or is_loopback(origin.decode("latin-1")))):
             raise permission_denied(
                 f"Pages from {_shown(origin)} are not answered, only those from this machine:"
                 " serve the page from localhost, or send no Origin."
@@ -302,15 +297,3 @@ def check_source(scope: Scope, *, is_public: bool) -> None:
 
 def _shown(value: bytes) -> str:
     return quote(value.decode("latin-1"))
-
-
-@lru_cache(maxsize=64)
-def _is_loopback(url: bytes) -> bool:
-    try:
-        parts = urlsplit(url.decode("ascii"))
-        name, _ = parts.hostname or "", parts.port
-        if parts.username is not None or parts.path or parts.query or parts.fragment:
-            return False
-        return name == _LOCALHOST or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

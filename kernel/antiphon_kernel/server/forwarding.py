@@ -48,7 +48,6 @@ class Forwarder:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.secret = ""
-        """The secret of the cluster."""
         self._ownership = kernel.cluster.ownership if kernel.cluster is not None else None
         self._cuts = dict[object, tuple[str, Callable[[], None]]]()
         """For each connection to another kernel the address of that, and what drops it."""

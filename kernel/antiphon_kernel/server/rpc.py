@@ -358,11 +358,7 @@ class _Conversation:
             self._subscriptions.end(subscription)
 
     async def _send(self, message: Mapping[str, Any]) -> None:
-        """Send one frame.
-
-        Raises:
-            ConnectionResetError: if the client is gone.
-        """
+        """Send one frame; raises ConnectionResetError if the client is gone."""
         async with self._sending:
             try:
                 # ASCII, since an answer may quote half a surrogate pair of the call.

@@ -45,7 +45,7 @@ from antiphon_kernel.server.http import HttpProtocol
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.mcp.endpoint import METADATA_PATH, PATH, McpEndpoint
 from antiphon_kernel.server.peers import HAND_OVER_PATH
-from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RequestEndpoint, RpcEndpoint, refusal
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -275,23 +275,19 @@ def _hide_token(scope: Scope) -> None:
 
 
 def _not_here(request: Request, _: Exception) -> Response:
-    error = AntiphonError(
-        ErrorCode.UNKNOWN_TOOL,
-        f"Nothing answers at {quote(request.url.path)}: POST the parameters of a tool to"
-        " /call/TOOL.",
-        tool=truncate(request.url.path),
-    )
-    return JSONResponse({"error": error.as_json()}, 404)
+    said = f"Nothing answers at {quote(request.url.path)}: POST the parameters of a tool to"
+    path = truncate(request.url.path)
+    return refusal(AntiphonError(ErrorCode.UNKNOWN_TOOL, f"{said} /call/TOOL.", tool=path))
 
 
 def _not_so(request: Request, error: Exception) -> Response:
     headers = error.headers if isinstance(error, HTTPException) else None
     allowed = (headers or {}).get("Allow", "")
-    refusal = invalid_params(
+    refused = invalid_params(
         f"{quote(request.url.path)} does not take {truncate(request.method)}: use {allowed}.",
         allowed=sorted(allowed.split(", ")),
     )
-    return JSONResponse({"error": refusal.as_json()}, 405, headers)
+    return JSONResponse({"error": refused.as_json()}, 405, headers)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -176,5 +176,4 @@ POSTGRES_SCHEMAS: Final[Mapping[str, Schema]] = {
     "journal": Schema(10, _tables(JOURNAL_SCHEMA, 4) + _JOURNAL, usable_from=10),
     "auth": Schema(5, _tables(AUTH_SCHEMA, 0) + _AUTH, name="auth", usable_from=5),
 }
-"""By name."""
 """By name. Their versions have the numbers that SQLite's have."""

@@ -29,7 +29,7 @@ from antiphon_kernel.files.file_contexts import FilePlace
 from antiphon_kernel.files.open_file import language_of
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, BlockParams, Params, Result, tool
 from antiphon_kernel.storage import Blob
 from antiphon_kernel.tools._common import (
     BlockResult,
@@ -270,10 +270,9 @@ def _reject_second_result(context: Context, call: str) -> None:
             )
 
 
-class StatusParams(Params):
+class StatusParams(BlockParams):
     """The status a block takes on, and how it came to it."""
 
-    block_id: str
     status: Status
     exit_code: int | None = Field(default=None, ge=-EXACT_INTEGER, le=EXACT_INTEGER)
     duration_ms: int | None = Field(default=None, ge=0, le=EXACT_INTEGER)
@@ -343,28 +342,25 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     return result
 
 
-class MoveParams(Params):
+class MoveParams(BlockParams):
     """Block to move, and its new neighbour in its context: either `after` or `before`."""
 
-    block_id: str
     after: str | None = None
     """The block it comes to stand right after."""
     before: str | None = None
     """The block it comes to stand right before."""
 
 
-class CollapseParams(Params):
+class CollapseParams(BlockParams):
     """Block, and whether it is shown folded."""
 
-    block_id: str
     collapsed: bool = True
     """Whether only its head is shown; true if absent."""
 
 
-class ExcludeParams(Params):
+class ExcludeParams(BlockParams):
     """Block, and whether models read it."""
 
-    block_id: str
     excluded: bool = True
     """Whether it is left out of what models are given; true if absent."""
     cut_out: bool = False

@@ -21,7 +21,7 @@ from antiphon_kernel.layout import (
     compact,
     visible,
 )
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Result, tool
 from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -31,10 +31,9 @@ from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import Permission
 
 
-class ContextCompactParams(Params):
+class ContextCompactParams(ContextParams):
     """Context, and how much of it models are to go on reading."""
 
-    context: str | None = None
     budget: int | None = Field(default=None, ge=1)
     """Tokens that models may read, estimated: nothing happens until they are exceeded, and then
     about 70 percent are kept. If absent, the last turns are kept."""
@@ -59,10 +58,9 @@ class ContextCompactResult(Result):
     """Estimate of what they read now."""
 
 
-class ContextExpandParams(Params):
+class ContextExpandParams(ContextParams):
     """Context, and the summary that is to be left out."""
 
-    context: str | None = None
     summary: str | None = None
     """Block or path of a summary; the one that models read from if absent."""
 
@@ -81,7 +79,7 @@ class ContextExpandResult(Result):
 @tool(
     "context.compact",
     needs=Permission.ARRANGE,
-    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.CONTEXT_TOO_LONG),
+    errors=(*REFERENCES[1:], ErrorCode.CONTEXT_TOO_LONG),
 )
 async def compact_context(call: Call, params: ContextCompactParams) -> ContextCompactResult:
     """Replace the older part of what models read by a summary.

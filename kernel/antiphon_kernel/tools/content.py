@@ -36,7 +36,7 @@ from antiphon_kernel.document.schema import (
     read_only_part,
 )
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.registry import REFERENCES, BlockParams, tool
 from antiphon_kernel.tools._common import (
     WRITING,
     BlockResult,
@@ -145,10 +145,9 @@ async def _set_content(
     return await _write_content(call, reference, operation, path, plan, sets=value)
 
 
-class RenderParams(Params):
+class RenderParams(BlockParams):
     """Content or section to render."""
 
-    block_id: str
     section: str | None = None
     """Path of a section; the whole content if absent."""
 
@@ -184,9 +183,7 @@ async def get(call: Call, params: GetParams) -> GetResult:
         part, history = part_of(context.document, block, path), await context.history(block)
         content, version = content_at(history, part, path, params.version), params.version
     told = {"version": version, "value": content.value, "violations": list(content.violations)}
-    result = GetResult.of(context, block, **told)
-    await context.wait_persisted()
-    return result
+    return await context.persisted(GetResult.of(context, block, **told))
 
 
 class RenderResult(BlockResult):
@@ -205,15 +202,11 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     """
     context, block = await call.block(params.block_id)
     text = rendered(context.document, block, params.section)
-    result = RenderResult.of(context, block, text=text)
-    await context.wait_persisted()
-    return result
+    return await context.persisted(RenderResult.of(context, block, text=text))
 
 
-class ExportParams(Params):
+class ExportParams(BlockParams):
     """Block to export."""
-
-    block_id: str
 
 
 class ExportResult(BlockResult):
@@ -231,20 +224,15 @@ class ExportResult(BlockResult):
 async def export_content(call: Call, params: ExportParams) -> ExportResult:
     """Return the whole content of a block as JSON, with its schema."""
     context, block = await call.block(params.block_id)
-    result = ExportResult.of(
-        context,
-        block,
-        schema=json.loads(encode_schema(context.document.schema(block))),
-        content=read_content(context.document, block).value,
-    )
-    await context.wait_persisted()
-    return result
+    schema = json.loads(encode_schema(context.document.schema(block)))
+    content = read_content(context.document, block).value
+    result = ExportResult.of(context, block, schema=schema, content=content)
+    return await context.persisted(result)
 
 
-class ImportParams(Params):
+class ImportParams(BlockParams):
     """A block, and what it or a section of it shall hold."""
 
-    block_id: str
     content: Any
     """As `block.export` gives it. Fields and sections that it does not name stay as they are."""
     section: str | None = None
@@ -261,10 +249,9 @@ async def import_content(call: Call, params: ImportParams) -> WriteResult:
     return await _set_content(call, params.block_id, "import", params.section, params.content)
 
 
-class SetFieldParams(Params):
+class SetFieldParams(BlockParams):
     """A field of a map, and its new value."""
 
-    block_id: str
     field: str
     """Name of the field."""
     value: Any
@@ -284,10 +271,9 @@ async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
     return await _set_content(call, params.block_id, "set_field", path, params.value)
 
 
-class IncrementParams(Params):
+class IncrementParams(BlockParams):
     """A counter, and by how much it goes on."""
 
-    block_id: str
     field: str
     """Name of the counter."""
     by: int | float = 1
@@ -322,10 +308,9 @@ async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     return IncrementResult(**result.model_dump(), value=value)
 
 
-class PushItemParams(Params):
+class PushItemParams(BlockParams):
     """A list, and what comes to its end."""
 
-    block_id: str
     value: Any
     """The item, any JSON that the list takes."""
     section: str | None = None
@@ -368,10 +353,9 @@ async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     return await _add_item(call, params, "insert_item", params.index)
 
 
-class DeleteItemParams(Params):
+class DeleteItemParams(BlockParams):
     """A list, and which of its items goes."""
 
-    block_id: str
     index: int = Field(ge=0)
     """The item, counted from 0."""
     section: str | None = None
@@ -391,10 +375,9 @@ async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
     return await _write_content(call, params.block_id, "delete_item", path, plan)
 
 
-class AppendLogParams(Params):
+class AppendLogParams(BlockParams):
     """A log, and its next entry."""
 
-    block_id: str
     entry: Any
     """Any JSON."""
     section: str | None = None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from enum import StrEnum
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageShape
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.tools._common import block_in, check_context_version
 from antiphon_kernel.transfer import (
@@ -88,8 +88,27 @@ class ContextStateResult(ContextInfo):
 
     context_version: int
 
-
-R = TypeVar("R", bound=ContextStateResult)
+    @classmethod
+    def of(cls, call: Call, row: ContextRow, version: int, **fields: Any) -> Self:
+        """Return what is told of a context, and further `fields`."""
+        kernel, origin = call.kernel, row.origin
+        damage = kernel.quarantine.damaged.get(row.id)
+        creator = kernel.members.find(row.creator) if row.creator is not None else None
+        if origin is not None:
+            source = kernel.contexts.of_number(origin.source)
+            fields |= {"source_context": source.id, "source_label": source.label}
+            fields["source_version"] = origin.seq
+        return cls(
+            context_id=row.id,
+            label=row.label,
+            created=iso_time(row.created),
+            archived=iso_time_if(row.archived),
+            damaged=damage.message if damage is not None else None,
+            creator=creator.id if creator is not None else None,
+            username=creator.username if creator is not None else None,
+            context_version=version,
+            **fields,
+        )
 
 
 class ListedContext(ContextStateResult):
@@ -165,37 +184,15 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
         listed: dict[str, Any] = {"last_change": iso_time(time), "changed": changed, **apart}
         if row.number in origins:
             listed["drifted_from"] = list(origins[row.number])
-        found.append(_described(ListedContext, call, row, version, **listed))
+        found.append(ListedContext.of(call, row, version, **listed))
     return ContextListResult(contexts=found)
-
-
-def _described(result: type[R], call: Call, row: ContextRow, version: int, **fields: Any) -> R:
-    """Return what a result says of a context, and its further fields."""
-    kernel, origin = call.kernel, row.origin
-    damage = kernel.quarantine.damaged.get(row.id)
-    creator = kernel.members.find(row.creator) if row.creator is not None else None
-    source = kernel.contexts.of_number(origin.source) if origin is not None else None
-    return result(
-        context_id=row.id,
-        label=row.label,
-        created=iso_time(row.created),
-        archived=iso_time_if(row.archived),
-        damaged=damage.message if damage is not None else None,
-        creator=creator.id if creator is not None else None,
-        username=creator.username if creator is not None else None,
-        source_context=source.id if source is not None else None,
-        source_label=source.label if source is not None else None,
-        source_version=origin.seq if origin is not None else None,
-        context_version=version,
-        **fields,
-    )
 
 
 @tool("context.create", needs=Permission.WRITE)
 async def create_context(call: Call, params: ContextCreateParams) -> ContextStateResult:
     """Create an empty context."""
     context = await call.kernel.create_context(params.label, asker=call.actor)
-    return _described(ContextStateResult, call, context.row, context.seq)
+    return ContextStateResult.of(call, context.row, context.seq)
 
 
 class ContextRenameParams(Params):
@@ -216,10 +213,7 @@ class ContextArchiveParams(Params):
     """False brings it back; true if absent."""
 
 
-_STATES = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID)
-
-
-@tool("context.rename", needs=Permission.ARRANGE, errors=_STATES)
+@tool("context.rename", needs=Permission.ARRANGE, errors=REFERENCES[1:])
 async def rename_context(call: Call, params: ContextRenameParams) -> ContextStateResult:
     """Give a context another label. Its id, and with it every block id, stays the same.
 
@@ -228,10 +222,10 @@ async def rename_context(call: Call, params: ContextRenameParams) -> ContextStat
     """
     context = await call.context(params.context)
     seq = await call.kernel.contexts.rename(call.actor, context, params.label)
-    return _described(ContextStateResult, call, context.row, seq)
+    return ContextStateResult.of(call, context.row, seq)
 
 
-@tool("context.archive", needs=Permission.ARRANGE, errors=_STATES)
+@tool("context.archive", needs=Permission.ARRANGE, errors=REFERENCES[1:])
 async def archive_context(call: Call, params: ContextArchiveParams) -> ContextStateResult:
     """Archive a context, or bring it back.
 
@@ -240,7 +234,7 @@ async def archive_context(call: Call, params: ContextArchiveParams) -> ContextSt
     """
     context = await call.context(params.context)
     seq = await call.kernel.contexts.archive(call.actor, context, params.archived)
-    return _described(ContextStateResult, call, context.row, seq)
+    return ContextStateResult.of(call, context.row, seq)
 
 
 class BlockRange(Params):
@@ -305,7 +299,7 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         made, version = await create_fork(call, fork, label)
     finally:
         document.close()
-    return _described(ContextForkResult, call, made, version, blocks=len(blocks))
+    return ContextForkResult.of(call, made, version, blocks=len(blocks))
 
 
 async def create_fork(call: Call, fork: Fork, label: str) -> tuple[ContextRow, int]:
@@ -389,10 +383,9 @@ class ExportFormat(StrEnum):
     """How it came to be, edit by edit, as lines of JSON that `antiphon replay` plays."""
 
 
-class ContextExportParams(Params):
+class ContextExportParams(ContextParams):
     """Context to export, and format."""
 
-    context: str | None = None
     format: ExportFormat = ExportFormat.JSONL
     """The form of the text."""
     shape: MessageShape = MessageShape.OPENAI
@@ -438,8 +431,7 @@ class ContextImportResult(Result):
     "context.export",
     needs=Permission.READ,
     errors=(
-        ErrorCode.CONTEXT_NOT_FOUND,
-        ErrorCode.AMBIGUOUS_ID,
+        *REFERENCES[1:],
         ErrorCode.TOO_LARGE,
         ErrorCode.INVALID_REGEX,
         ErrorCode.REGEX_TIMEOUT,
@@ -544,10 +536,9 @@ def _too_large(what: str, limit: int, command: str) -> AntiphonError:
     )
 
 
-class ContextPageParams(Params):
+class ContextPageParams(ContextParams):
     """Context and place of a page."""
 
-    context: str | None = None
     around: str | None = None
     """A block in the middle of the page; the last blocks if absent."""
 
@@ -570,6 +561,4 @@ async def page(call: Call, params: ContextPageParams) -> ContextPage:
         await context.whole()
         around = await block_in(call, context, around)
     context.appends.flush_all()
-    found = read_page(context, around)
-    await context.wait_persisted()
-    return found
+    return await context.persisted(read_page(context, around))

@@ -12,7 +12,7 @@ from pydantic import Field
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.history.block_history import StaleError, VersionMap
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import BlockParams, Params, Result, tool
 from antiphon_kernel.text.edits import LineEdit, plan_edit
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.patch import plan_patch
@@ -33,10 +33,9 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit, reject_long_text
 
 
-class AppendParams(Params):
+class AppendParams(BlockParams):
     """Text for the end of a block."""
 
-    block_id: str
     text: str
     """Text to write."""
     section: str | None = None
@@ -162,10 +161,9 @@ Operation = Annotated[
 ]
 
 
-class EditParams(Params):
+class EditParams(BlockParams):
     """A batch of line operations; all line numbers refer to the text before the batch."""
 
-    block_id: str
     operations: list[Operation]
     """All of them happen, or none."""
     section: str | None = None
@@ -241,10 +239,9 @@ def reject_grown_text(
     reject_long_text(context.limits, context.document.length(block, section) + grown)
 
 
-class SpliceParams(Params):
+class SpliceParams(BlockParams):
     """A change by position. Offsets count code points."""
 
-    block_id: str
     offset: int | None = Field(default=None, ge=0)
     """Code points before the place; the end if absent."""
     delete_count: int = Field(default=0, ge=0)
@@ -323,10 +320,9 @@ async def current_offset(
         raise _stale(carried, stale, version, means) from stale
 
 
-class ApplyPatchParams(Params):
+class ApplyPatchParams(BlockParams):
     """A unified diff of one text, as `diff -u` and git make it; file headers may be left out."""
 
-    block_id: str
     patch: str
     """The diff, of one file."""
     section: str | None = None

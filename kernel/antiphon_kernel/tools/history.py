@@ -14,7 +14,15 @@ from antiphon_kernel.document.history.block_history import BlockHistory, content
 from antiphon_kernel.document.history.undo_units import UndoDirection, UpdatePlan
 from antiphon_kernel.document.schema import names_of, part_at
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import (
+    REFERENCES,
+    BlockParams,
+    ContextParams,
+    Params,
+    Result,
+    TextParams,
+    tool,
+)
 from antiphon_kernel.storage import UndoRow
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.tools._common import WriteResult, check_text, check_version, wait_persisted
@@ -26,10 +34,9 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_read_only
 
 
-class HistoryParams(Params):
+class HistoryParams(BlockParams):
     """Block, and range of its history."""
 
-    block_id: str
     after_version: int = Field(default=0, ge=0)
     limit: int = Field(default=100, ge=1, le=1_000)
     """Versions in one answer."""
@@ -85,13 +92,6 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
     )
 
 
-class TextParams(Params):
-    """Text of a block."""
-
-    block_id: str
-    section: str | None = None
-
-
 class BlameRun(Result):
     """Code points from `start` to `end` (exclusive) that one principal wrote in one change."""
 
@@ -140,29 +140,23 @@ async def blame(call: Call, params: TextParams) -> BlameResult:
         )
         for run, end in zip(found, accumulate(run.length for run in found), strict=True)
     ]
-    result = BlameResult(runs=runs, version=context.blocks.version(block))
-    await context.wait_persisted()
-    return result
+    return await context.persisted(BlameResult(runs=runs, version=context.blocks.version(block)))
 
 
-class RestoreParams(Params):
+class RestoreParams(TextParams):
     """Block and version to restore."""
 
-    block_id: str
-    section: str | None = None
     version: int = Field(ge=1)
     """The version whose content the block gets back."""
+
+
+_READ_ONLY = (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
 
 
 @tool(
     "block.restore",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-        ErrorCode.SCHEMA_VIOLATION,
-    ),
+    errors=(*REFERENCES, *_READ_ONLY, ErrorCode.SCHEMA_VIOLATION),
 )
 async def restore(call: Call, params: RestoreParams) -> WriteResult:
     """Give a block the content that it had at an earlier version.
@@ -236,9 +230,6 @@ class UndoResult(Result):
     versions: dict[str, int]
     """The new version of each of them."""
     context_version: int
-
-
-_READ_ONLY = (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
 
 
 @tool(
@@ -405,10 +396,9 @@ async def timeline(call: Call, params: TextParams) -> TimelineResult:
     )
 
 
-class ContextHistoryParams(Params):
+class ContextHistoryParams(ContextParams):
     """Context, and range of its history."""
 
-    context: str | None = None
     after_version: int = Field(default=0, ge=0)
     last: int | None = Field(default=None, ge=1)
     """Only the last so many versions; all if absent."""

@@ -30,7 +30,7 @@ from antiphon_kernel.layout import (
     first_break,
     item_text,
 )
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import ContextParams, Result, tool
 from antiphon_kernel.storage import ChangeRow
 from antiphon_kernel.tools._common import check_context_version
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
@@ -41,10 +41,9 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
 
-class ReadingParams(Params):
+class ReadingParams(ContextParams):
     """A context, and the model that reads it."""
 
-    context: str | None = None
     model: str | None = None
     """Username of the model that reads; the only one that has written here if absent."""
     exclude_contributions: list[ItemType] = Field(default_factory=list)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
@@ -54,7 +53,7 @@ from antiphon_kernel.messages import (
     open_tool_uses,
     tool_uses,
 )
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
 from antiphon_kernel.tools._common import check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
@@ -699,19 +698,12 @@ async def message_path(call: Call, params: PathParams) -> MessageListResult:
     `GET /messages?context=` at the address of the kernel's HTTP endpoint, or with
     `GET /messages/MESSAGE/path`; `/children` and `/siblings` are there too.
     """
-    after = params.after_message
-    behind = await call.block(after) if after is not None else None
-    if params.message is not None:
-        branch, index = await _find(call, params.message)
-    else:
-        branch = await call.kernel.trees.branch(await call.context(params.context))
-        index = len(branch.messages) - 1
-    start = 0
-    if behind is not None:
-        if behind[0] is not branch.context:
-            raise _no_place(after, f"context {branch.context.label}")
-        start = _start(branch, behind[1])
-    return _page(call, ((branch, at) for at in range(start, index + 1)), params.limit)
+    last = await _last_shown(call, params)
+    branch, index = await _wanted(call, params)
+    if last is not None and last[0] is not branch.context:
+        raise _no_place(params.after_message, f"context {branch.context.label}")
+    end = len(branch.messages) if index is None else index + 1
+    return _page(call, params, _behind(last, ((branch, at) for at in range(end))))
 
 
 @tool("message.children", needs=Permission.READ, errors=REFERENCES)
@@ -720,15 +712,10 @@ async def message_children(call: Call, params: PathParams) -> MessageListResult:
 
     Of a context, those that its conversation begins with. Page by page, as `message.path`.
     """
-    after = await _context_number(call, params.after_message)
-    if params.message is not None:
-        branch, index = await _find(call, params.message)
-        node = branch.nodes[index + 1]
-    else:
-        branch = await call.kernel.trees.branch(await call.context(params.context))
-        node = branch.nodes[0]
-    found = (one for one in _children(node) if one[0].row.number > after)
-    return _page(call, found, params.limit)
+    last = await _last_shown(call, params)
+    branch, index = await _wanted(call, params)
+    children = _children(branch.nodes[0 if index is None else index + 1])
+    return _page(call, params, _behind(last, children))
 
 
 class MessageParams(PageParams):
@@ -744,12 +731,11 @@ async def message_siblings(call: Call, params: MessageParams) -> SiblingsResult:
 
     Page by page, as `message.path`.
     """
-    after = await _context_number(call, params.after_message)
+    last = await _last_shown(call, params)
     branch, index = await _find(call, params.message)
     found = _children(branch.nodes[index])
-    later = (one for one in found if one[0].row.number > after)
-    page = _page(call, later, params.limit)
     position = _position(found, branch.nodes[index + 1])
+    page = _page(call, params, _behind(last, found))
     return SiblingsResult(**dict(page), position=position, count=len(found))
 
 
@@ -772,14 +758,8 @@ class BranchesResult(Result):
     """In the order of the conversation."""
 
 
-class BranchesParams(Params):
-    """A context."""
-
-    context: str | None = None
-
-
 @tool("message.branches", needs=Permission.READ, errors=REFERENCES)
-async def message_branches(call: Call, params: BranchesParams) -> BranchesResult:
+async def message_branches(call: Call, params: ContextParams) -> BranchesResult:
     """Read where a conversation branches: its messages that have siblings, without their text."""
     branch = await call.kernel.trees.branch(await call.context(params.context))
     found: list[ForkingMessage] = []
@@ -817,33 +797,47 @@ async def search_messages(call: Call, params: MessageSearchParams) -> MessageLis
     what = f"The text has {size} code points"
     check_limit(size, limits, "query_code_points", what, "look for a part of it")
     context = await call.context(params.context)
-    wanted, after = params.text.casefold(), params.after_message
-    behind = await call.block(after) if after is not None else None
-    trees = call.kernel.trees
+    last, trees = await _last_shown(call, params), call.kernel.trees
     branch = await trees.branch(context)
-    family = trees.family(branch)
-    first = 0, 0
-    if behind is not None:
-        at = next((at for at, one in enumerate(family) if one.context is behind[0]), None)
-        if at is None:
-            raise _no_place(after, f"the conversation of {branch.context.label}")
-        first = at, _start(family[at], behind[1])
-    seen: set[TreeNode] = set()
-    found: list[tuple[Branch, int]] = []
-    for number, one in enumerate(family):
-        for index, message in enumerate(one.messages):
-            node, is_behind = one.nodes[index + 1], (number, index) >= first
-            texts = (part.text for part in message.message.content if isinstance(part, TextBlock))
-            if node not in seen and is_behind and wanted in "\n".join(texts).casefold():
-                found.append((one, index))
-            seen.add(node)
-    return _page(call, iter(found), params.limit)
+    family, wanted = trees.family(branch), params.text.casefold()
+    if last is not None and all(one.context is not last[0] for one in family):
+        raise _no_place(params.after_message, f"the conversation of {branch.context.label}")
+    first_of: dict[TreeNode, tuple[Branch, int]] = {}
+    for one in family:
+        for index, node in enumerate(one.nodes[1:]):
+            first_of.setdefault(node, (one, index))
+
+    def has_text(found: tuple[Branch, int]) -> bool:
+        content = found[0].messages[found[1]].message.content
+        texts = (part.text for part in content if isinstance(part, TextBlock))
+        return wanted in "\n".join(texts).casefold()
+
+    return _page(call, params, filter(has_text, _behind(last, first_of.values())))
 
 
-def _start(branch: Branch, block: str) -> int:
-    """The number of the first message behind a block."""
-    place = branch.context.document.order.index(block)
-    return bisect_right(branch.messages, place, key=lambda one: one.start)
+async def _last_shown(call: Call, params: PageParams) -> tuple[Context, str] | None:
+    """Return the message with which the page before has ended, by one of its blocks."""
+    reference = params.after_message
+    return await call.block(reference) if reference is not None else None
+
+
+def _behind(
+    last: tuple[Context, str] | None, found: Iterable[tuple[Branch, int]]
+) -> Iterator[tuple[Branch, int]]:
+    """Yield those of the messages, branch by branch, that stand behind the last one shown."""
+    after = 0, 0
+    if last is not None:
+        after = last[0].row.number, last[0].document.order.index(last[1]) + 1
+    for branch, index in found:
+        if (branch.row.number, branch.messages[index].start) >= after:
+            yield branch, index
+
+
+async def _wanted(call: Call, params: PathParams) -> tuple[Branch, int | None]:
+    """Return the message that is named, or the branch that a context is."""
+    if params.message is not None:
+        return await _find(call, params.message)
+    return await call.kernel.trees.branch(await call.context(params.context)), None
 
 
 def _children(node: TreeNode) -> list[tuple[Branch, int]]:
@@ -855,14 +849,6 @@ def _position(children: Sequence[tuple[Branch, int]], node: TreeNode) -> int:
     return next(at for at, (one, place) in enumerate(children) if one.nodes[place + 1] is node)
 
 
-async def _context_number(call: Call, reference: str | None) -> int:
-    """The number of the context that a message is in; 0 if none is named."""
-    if reference is None:
-        return 0
-    context, _ = await call.block(reference)
-    return context.row.number
-
-
 def _no_place(reference: str | None, where: str) -> AntiphonError:
     return invalid_params(
         f"The message {quote(reference)} is none of {where}: give the `next` of the answer before.",
@@ -870,7 +856,7 @@ def _no_place(reference: str | None, where: str) -> AntiphonError:
     )
 
 
-def _page(call: Call, found: Iterator[tuple[Branch, int]], limit: int) -> MessageListResult:
+def _page(call: Call, params: PageParams, found: Iterable[tuple[Branch, int]]) -> MessageListResult:
     """As many messages as one answer may have, at least one."""
     shown: list[MessageInfo] = []
     room, truncated = call.kernel.limits.page_code_points, False
@@ -884,7 +870,7 @@ def _page(call: Call, found: Iterator[tuple[Branch, int]], limit: int) -> Messag
             message=dump_message(one.message),
         )
         room -= len(json.dumps(info.message, ensure_ascii=False))
-        truncated = len(shown) == limit or (room < 0 and bool(shown))
+        truncated = len(shown) == params.limit or (room < 0 and bool(shown))
         if truncated:
             break
         shown.append(info)

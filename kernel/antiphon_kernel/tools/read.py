@@ -12,7 +12,7 @@ from antiphon_kernel.contexts import BlockInfo, Context, header_values
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.files.file_contexts import FILE_PREFIX, FilePlace
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, TextParams, tool
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
 from antiphon_kernel.tools._common import block_in, check_text, check_version
 from antiphon_kernel.types.clock import iso_time_if
@@ -30,11 +30,9 @@ class LineRange(Params):
     """Line after the last one."""
 
 
-class ReadParams(Params):
+class ReadParams(TextParams):
     """Block and range to read."""
 
-    block_id: str
-    section: str | None = None
     line_numbers: bool = False
     """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
@@ -93,17 +91,15 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     result = ReadResult(
         content=content, line_count=line_count(text), lease=iso_time_if(lease), **header
     )
-    await context.wait_persisted()
-    return result
+    return await context.persisted(result)
 
 
 _SUMMARY = 80
 
 
-class ListParams(Params):
+class ListParams(ContextParams):
     """Filter for blocks. Every criterion given must hold."""
 
-    context: str | None = None
     parent_id: str | None = None
     """Only what answers this block, directly or, with `depth`, at some removes."""
     kind: BlockKind | None = None

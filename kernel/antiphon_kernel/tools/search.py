@@ -10,7 +10,7 @@ from pydantic import Field
 from antiphon_kernel.files.search import FileHit, disk_text, ripgrep, search_files
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, TextParams, tool
 from antiphon_kernel.storage import IndexedText, SearchFilter
 from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
 from antiphon_kernel.tools._common import check_text
@@ -22,11 +22,9 @@ from antiphon_kernel.validation import check_limit
 _ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorCode.TOO_LARGE)
 
 
-class BlockSearchParams(Params):
+class BlockSearchParams(TextParams):
     """Search query for one block. A match lies within one line."""
 
-    block_id: str
-    section: str | None = None
     query: str
     """Exactly these characters, or a regular expression."""
     regex: bool = False

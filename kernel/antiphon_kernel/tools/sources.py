@@ -18,7 +18,7 @@ from antiphon_kernel.layout import (
     normal_url,
     parse_path,
 )
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import ContextParams, Params, Result, tool
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found, invalid_params
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
@@ -40,10 +40,9 @@ class NewSource(Params):
     """Text, as far as it was read."""
 
 
-class SourceAddParams(Params):
+class SourceAddParams(ContextParams):
     """Sources for the pool of a context."""
 
-    context: str | None = None
     sources: list[NewSource] = Field(min_length=1, max_length=100)
     """All of them are added, or none."""
 
@@ -116,10 +115,9 @@ async def add(call: Call, params: SourceAddParams) -> SourceAddResult:
     )
 
 
-class SourceListParams(Params):
+class SourceListParams(ContextParams):
     """Part of the sources pool of a context."""
 
-    context: str | None = None
     after: int = Field(default=0, ge=0)
     """Go on after this number: the `next` of the previous answer."""
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -152,10 +150,9 @@ async def list_sources(call: Call, params: SourceListParams) -> SourceListResult
     )
 
 
-class SourceReadParams(Params):
+class SourceReadParams(ContextParams):
     """Sources to read, by number."""
 
-    context: str | None = None
     path: str
     """`so:sources_pool[1-3,5]`: sources 1, 2, 3 and 5."""
 

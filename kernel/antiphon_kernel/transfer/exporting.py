@@ -51,7 +51,7 @@ from antiphon_kernel.messages import (
     write_run,
     write_system,
 )
-from antiphon_kernel.tasks import TimeSlice
+from antiphon_kernel.tasks import TimeSlice, portions
 from antiphon_kernel.types.block_metadata import is_cut_out
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
@@ -277,8 +277,8 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
             if data is not None:
                 yield as_line(blob_line(data))
         wanted.clear()
-        for piece in _pieces(lines):
-            yield piece
+        for piece in portions(lines, len, size=_PIECE):
+            yield "".join(piece)
     yield as_line(EndLine(blocks=len(blocks)))
 
 
@@ -311,20 +311,6 @@ def _named(line: BlockLine) -> set[str]:
             with suppress(ValueError):
                 named.add(BlockId.parse(block).principal)
     return named
-
-
-def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """The same text in pieces of at least `_PIECE` code points, but for the last."""
-    waiting: list[str] = []
-    size = 0
-    for text in texts:
-        waiting.append(text)
-        size += len(text)
-        if size >= _PIECE:
-            yield "".join(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield "".join(waiting)
 
 
 def _authors(history: BlockHistory, schema: Schema) -> Iterator[RunLine]:

@@ -24,6 +24,7 @@ from antiphon_kernel.storage import (
     InheritedText,
 )
 from antiphon_kernel.tasks import TimeSlice
+from antiphon_kernel.text.splice_diff import apply_script
 from antiphon_kernel.transfer.exporting import (
     BlobLine,
     BlockLine,
@@ -309,11 +310,8 @@ class _ImportReader:
         self._names |= copied_ids(block.id, header.id, moment_or_start(header.created))
         header = header._replace(metadata=moved_metadata(header.metadata, self._names))
         if header.metadata.get("type") == SUMMARY_TYPE:
-            pieces, at = list[str](), 0
-            for one in rename_derived(block.text, self._names):
-                pieces += block.text[at : one.offset], one.inserted
-                at = one.offset + one.deleted
-            block = block.model_copy(update={"text": "".join(pieces) + block.text[at:]})
+            text = apply_script(block.text, rename_derived(block.text, self._names))
+            block = block.model_copy(update={"text": text})
         return block, header
 
     def _make_room(self, size: int) -> None:

@@ -87,10 +87,7 @@ async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
             " message to them, and agent.list names them.",
             field="agent",
         )
-    if params.option == "mode" and all(one.id != "mode" for one in session.config_options):
-        await session.set_mode(str(params.value))
-    else:
-        await session.set_option(params.option, params.value)
+    await session.choose(params.option, params.value)
     return await _info(call, context, params.agent)
 
 

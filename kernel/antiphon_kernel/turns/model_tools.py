@@ -35,9 +35,12 @@ _REFERENCES: Final = ("block_id", "parent_id", "after", "before", "after_block")
 _LINES_OF_FILE: Final = re.compile(r"(#L\d+(?:-L?\d+)?)?\Z", re.ASCII)
 """Lines at the end of a reference to a file."""
 
-_BLOCK: Final = "Path or id."
-_CONTEXT: Final = "This one if absent."
-_PLACE: Final = {"block_id": _BLOCK, "section": "If it has several."}
+_ABOUT: Final = {
+    "block_id": "Path or id.",
+    "section": "If it has several.",
+    "context": "This one if absent.",
+}
+"""Parameters of which more is said than their names, unless an offer says something else."""
 
 _LEFT_OUT: Final = frozenset(
     """title description default minimum maximum minLength maxLength minItems maxItems
@@ -66,8 +69,10 @@ class _Offer:
     tool: str
     """Name in the registry."""
     doc: str
-    params: Mapping[str, str]
-    """Parameters that models are told of, with what they are if their names do not say it."""
+    params: str = ""
+    """Parameters that models are told of."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """Descriptions of parameters."""
     refused: tuple[str, ...] = ()
     """Parameters that are not theirs to give."""
     preset: Mapping[str, Any] = field(default_factory=dict)
@@ -85,31 +90,29 @@ _OFFERS: Final = (
     _Offer(
         "block.list",
         "List blocks of the context in order.",
-        {"context": _CONTEXT, "kind": "", "after_block": "", "limit": ""},
-        ("depth",),
+        "context kind after_block limit",
+        refused=("depth",),
     ),
     _Offer(
         "block.read",
         "Read a block, or some lines of it. Lines are numbered from 0, in front of a tab; the"
         " version that is named is the base_version of an edit.",
-        {**_PLACE, "range": "Lines, the end exclusive.", "version": "An earlier one."},
+        "block_id section range version",
+        {"range": "Lines, the end exclusive.", "version": "An earlier one."},
         ("line_numbers",),
         {"line_numbers": True},
         {"range": _RANGE_OF_LINES},
     ),
     _Offer(
-        "block.search",
-        "Find text in a block, with line numbers.",
-        {**_PLACE, "query": "", "regex": ""},
+        "block.search", "Find text in a block, with line numbers.", "block_id section query regex"
     ),
-    _Offer("block.get", "Read fields and lists of a block as JSON.", {**_PLACE, "field": ""}),
-    _Offer(
-        "block.history", "List who changed a block, and when.", {"block_id": _BLOCK, "limit": ""}
-    ),
+    _Offer("block.get", "Read fields and lists of a block as JSON.", "block_id section field"),
+    _Offer("block.history", "List who changed a block, and when.", "block_id limit"),
     _Offer(
         "block.create",
         "Write a text that stays, such as a plan; an answer is simply said.",
-        {"content": "", "parent_id": "", "after": "Stands behind it."},
+        "content parent_id after",
+        {"after": "Stands behind it."},
         ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},
         {"content": {"type": "string"}},
@@ -118,106 +121,97 @@ _OFFERS: Final = (
         "block.edit",
         "Put content in the place of the lines from start_line to end_line (exclusive), all"
         " operations or none. Equal numbers insert, empty content deletes.",
-        {**_PLACE, "operations": "", "base_version": "The version that you read."},
+        "block_id section operations base_version",
+        {"base_version": "The version that you read."},
         schemas={"operations": {"type": "array", "items": _OPERATION}},
     ),
-    _Offer("block.apply_patch", "Apply a unified diff to a block.", {**_PLACE, "patch": ""}),
-    _Offer("block.set_field", "Set a field.", {**_PLACE, "field": "", "value": ""}),
-    _Offer("block.push_item", "Add an item to a list.", {**_PLACE, "field": "", "value": ""}),
+    _Offer("block.apply_patch", "Apply a unified diff to a block.", "block_id section patch"),
+    _Offer("block.set_field", "Set a field.", "block_id section field value"),
+    _Offer("block.push_item", "Add an item to a list.", "block_id section field value"),
     _Offer(
         "block.insert_item",
         "Put an item before another one of a list.",
-        {**_PLACE, "field": "", "index": "", "value": ""},
+        "block_id section field index value",
     ),
-    _Offer(
-        "block.delete_item",
-        "Take an item out of a list.",
-        {**_PLACE, "field": "", "index": ""},
-    ),
-    _Offer("block.append_log", "Add an entry to a log.", {**_PLACE, "entry": ""}),
+    _Offer("block.delete_item", "Take an item out of a list.", "block_id section field index"),
+    _Offer("block.append_log", "Add an entry to a log.", "block_id section entry"),
     _Offer(
         "block.undo",
         "Take back your last edit.",
-        {"block_id": "Only edits of this block.", "preview": ""},
+        "block_id preview",
+        {"block_id": "Only edits of this block."},
     ),
     _Offer(
         "block.exclude",
         "Leave a block out of what models read, or let them read it again.",
-        {"block_id": _BLOCK, "excluded": ""},
+        "block_id excluded",
     ),
-    _Offer("source.list", "List the sources of the context.", {}),
-    _Offer("source.read", "Read a source.", {"path": "As in [path: ...]."}),
-    _Offer("source.add", "Add sources to cite; each gets a number.", {"sources": ""}),
-    _Offer("context.list", "List the contexts.", {}),
+    _Offer("source.list", "List the sources of the context."),
+    _Offer("source.read", "Read a source.", "path", {"path": "As in [path: ...]."}),
+    _Offer("source.add", "Add sources to cite; each gets a number.", "sources"),
+    _Offer("context.list", "List the contexts."),
     _Offer(
         "drift.push",
         "Copy blocks of this context, or its last answer, into another one.",
-        {"to": "", "blocks": "", "wake": "Ask for an answer."},
+        "to blocks wake",
+        {"wake": "Ask for an answer."},
         ("context",),
     ),
     _Offer(
         "drift.pull",
         "Copy blocks of another context into this one.",
-        {"source": "", "blocks": ""},
-        ("context", "wake"),
+        "source blocks",
+        refused=("context", "wake"),
     ),
     _Offer(
         "drift.distill",
         "Sum up a context, or blocks of it, in this one.",
-        {"source": "", "blocks": ""},
-        ("context", "wake", "model"),
+        "source blocks",
+        refused=("context", "wake", "model"),
     ),
     _Offer(
         "context.usage",
         "Estimate the tokens of the context.",
-        {},
-        ("exclude_contributions", "include_only_contributions", "model"),
+        refused=("exclude_contributions", "include_only_contributions", "model"),
     ),
     _Offer(
         "kernel.search",
         "Find text in all contexts.",
-        {"query": "", "regex": "", "kinds": "Kinds of blocks; only files if absent."},
+        "query regex kinds",
+        {"kinds": "Kinds of blocks; only files if absent."},
     ),
     _Offer(
         "file.read",
         "Read a file of the project, or some lines of it, numbered as by block_read.",
-        {"path": "", "start_line": "", "end_line": "Exclusive."},
+        "path start_line end_line",
+        {"end_line": "Exclusive."},
         ("line_numbers",),
         {"line_numbers": True},
     ),
     _Offer(
         "file.list",
         "List files of the project.",
-        {"glob": "Such as src/**/*.py.", "after": ""},
+        "glob after",
+        {"glob": "Such as src/**/*.py."},
         ("changed",),
-        preset={"limit": 200},
+        {"limit": 200},
     ),
-    _Offer(
-        "file.search",
-        "Find lines in files of the project.",
-        {"query": "", "regex": "", "glob": "", "limit": ""},
-    ),
+    _Offer("file.search", "Find lines in files of the project.", "query regex glob limit"),
     _Offer(
         "file.edit",
         "Put new_text in the place of old_text, which stands once in a file that you have read; or"
         " of the lines from start_line to end_line (exclusive).",
-        {
-            "path": "",
-            "old_text": "",
-            "new_text": "",
-            "start_line": "",
-            "end_line": "",
-            "base_version": "Of the lines.",
-        },
+        "path old_text new_text start_line end_line base_version",
+        {"base_version": "Of the lines."},
         ("dry_run",),
     ),
     _Offer(
         "file.patch",
         "Apply a unified diff to files that you have read, all or none; --- /dev/null makes one.",
-        {"patch": ""},
-        ("dry_run",),
+        "patch",
+        refused=("dry_run",),
     ),
-    _Offer("file.create", "Make a file.", {"path": "", "content": ""}),
+    _Offer("file.create", "Make a file.", "path content"),
 )
 
 SMALL_SET: Final = ("block_read", "block_edit", "block_search", "file_read", "file_edit", SHELL)
@@ -258,7 +252,6 @@ class PreparedCall:
     files: Mapping[str, str] = field(default_factory=dict)
     """Paths, without links, of the files that it names, by these names."""
     served: McpTool | None = None
-    """Tool of an MCP server."""
 
     @property
     def reads(self) -> bool:
@@ -289,7 +282,6 @@ class ModelTools:
     model: Principal | None = None
     """Principal of the model; None where nothing is called."""
     served: Sequence[McpTool] = ()
-    """Tools of MCP servers."""
     read: dict[str, int | None] = field(default_factory=dict)
     """Version of each file that the model has read or changed in this context, by path, as far as
     it is known."""
@@ -570,17 +562,16 @@ _SHELL_DEFINITION: Final = ToolDefinition(
 def _definition(offer: _Offer, params: type) -> ToolDefinition:
     described = described_schema(params)
     known, shared = described.get("properties", {}), described.get("$defs", {})
+    about, names = {**_ABOUT, **offer.about}, offer.params.split()
     properties = {
         key: {
             **(offer.schemas.get(key) or _plain(known[key], shared)),
-            **({"description": text} if text else {}),
+            **({"description": about[key]} if key in about else {}),
         }
-        for key, text in offer.params.items()
+        for key in names
     }
     required = [
-        key
-        for key in described.get("required", ())
-        if key in offer.params and key not in offer.preset
+        key for key in described.get("required", ()) if key in names and key not in offer.preset
     ]
     schema = {"type": "object", "properties": properties, "required": required}
     return ToolDefinition(offer.name, offer.doc, JsonObject(schema))

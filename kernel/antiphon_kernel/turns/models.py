@@ -8,12 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.config import (
-    ANSWER_SECONDS,
-    KernelConfig,
-    find_local_models,
-    with_known_limits,
-)
+from antiphon_kernel.config import KernelConfig, find_local_models, with_known_limits
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.opening import open_provider
@@ -105,25 +100,15 @@ class Models:
         for config in configs:
             self._configs.setdefault(config.name, config)
 
-    async def look(self, *, seconds: float = ANSWER_SECONDS) -> None:
-        """Look once for servers of models on this machine, and add what they have.
-
-        Args:
-            seconds: time that each of them has for its answer.
-        """
+    async def look(self) -> None:
+        """Look once for servers of models on this machine, and add what they have."""
         try:
-            found = await find_local_models(self.config.discovery.local_ports, seconds=seconds)
-            self.add(found)
+            self.add(await find_local_models(self.config.discovery.local_ports))
         finally:
             self.looked.set()
-        for model in found:
-            _log.info("the model %s answers at %s", model.name, model.base_url)
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))
-
-    def __len__(self) -> int:
-        return len(self._configs)
 
     def __getitem__(self, name: str) -> Provider:
         """Return the provider of a model, opened when it is first asked for.
@@ -181,14 +166,13 @@ class Models:
         in them unless their configuration says otherwise."""
         if name in self._permissions:
             return self._permissions[name]
-        config = self._configs.get(name)
-        is_agent = any(one.name == name for one in self.config.agents)
-        if config is None and not is_agent:
+        agent = next((one for one in self.config.agents if one.name == name), None)
+        config = self._configs.get(name) or agent
+        if config is None:
             return ALLOW_EVERYTHING
-        is_played = config is not None and config.kind is ModelKind.SCRIPTED
+        is_played = isinstance(config, ModelConfig) and config.kind is ModelKind.SCRIPTED
         shared = ALLOW_EVERYTHING if is_played else self.config.permissions
-        own = self.config.model_permissions.get(name)
-        return shared if own is None else own.over(shared)
+        return shared if config.permissions is None else config.permissions.over(shared)
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""

@@ -89,7 +89,6 @@ class ReadPrompt:
     version: int
     """The version of the context that it shows."""
     calibration: Calibration
-    """That of the model."""
 
     @cached_property
     def raw_estimate(self) -> int:

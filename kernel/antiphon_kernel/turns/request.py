@@ -105,11 +105,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
 
 
 async def _reader(call: Call, context: Context, author: BlockAuthor | None) -> PromptReader | None:
-    """Return what the model would be asked with; None of one that no service answers for.
-
-    Args:
-        author: the model that reads; the context's default one if None.
-    """
+    """Return what a model, the default one if None, is asked with; None where no service is."""
     runner = find_runner(call.kernel)
     if runner is None:
         return None

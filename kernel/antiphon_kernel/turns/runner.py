@@ -103,24 +103,14 @@ class TurnRunner:
         self,
         kernel: Kernel,
         models: Models,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         settings: TurnSettings | None = None,
     ) -> None:
-        """
-        Args:
-            sleep: waits until the models begin by themselves.
-            settings: of all turns; as the models are configured if absent.
-        """
+        """`settings` are of all turns; as the models are configured if absent."""
         self._kernel = kernel
         self.models = models
-        self._sleep = sleep
         self._settings = settings or TurnSettings(
             max_rounds=models.config.context.max_rounds or MAX_ROUNDS,
-            request_tokens=models.config.context.budget,
-            tokens=models.config.context.max_turn_tokens,
-            money=models.config.context.max_turn_dollars,
-            seconds=models.config.context.max_turn_seconds,
+            limits=models.config.context,
             instructions=partial(read_project_instructions, kernel.project),
         )
         self.agents = Agents(kernel, models.config.agents)
@@ -215,7 +205,8 @@ class TurnRunner:
             seconds = START_SECONDS if undecided else SERVER_SECONDS
             servers = await self._servers(answering.config, seconds)
             principal, context = writer.actor.principal, writer.context
-            reader = partial(self.reader, context, answering, principal.id, prompt, servers.tools)
+            about = context, answering, principal.id, prompt, servers.tools
+            reader = await self.reader(*about)
             asked = context.document.header(prompt).metadata.get(block_metadata.MAX_ROUNDS)
             if type(asked) is int and 1 <= asked < settings.max_rounds:
                 settings = replace(settings, max_rounds=asked)
@@ -272,7 +263,7 @@ class TurnRunner:
             served: tools of MCP servers; those that are known if None.
         """
         system, tools = await self._instructions(context, model.config, prompt, served)
-        most = self._settings.request_tokens
+        most = self._settings.limits.budget
         return PromptReader(self._kernel, context, model, principal, prompt, system, tools, most)
 
     async def instruction_tokens(self, context: Context, model: str) -> int:
@@ -343,11 +334,7 @@ class TurnRunner:
         return [work for work in self._works if work.context == context.id]
 
     async def _resume(self, context: ContextId | None = None) -> None:
-        """Let the turns go on whose calls waited for people when the kernel ended.
-
-        Args:
-            context: where; None: everywhere.
-        """
+        """Let the turns go on, here or everywhere, whose calls waited when the kernel ended."""
         turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
         for one in tuple(self._kernel.tool_permissions.undecided.values()):
             if context not in (None, one.context) or one.call in self.permissions.waiting:
@@ -378,7 +365,7 @@ class TurnRunner:
         prompt: str,
         sender: Actor,
         undecided: Sequence[ToolPermission] = (),
-    ) -> Job:
+    ) -> None:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
@@ -408,7 +395,6 @@ class TurnRunner:
                     await self.permissions.abandon(one)
 
         self._start(context, work, asker, self._let_write(context, work, play), f"turn of {model}")
-        return work
 
     async def _let_write(self, context: Context, work: Job, write: _Write) -> None:
         """Let a model write in a context; what it leaves open is marked if it is stopped."""
@@ -590,7 +576,7 @@ class TurnRunner:
     async def _autostart(self) -> None:
         context = await self._kernel.context()
         await _wait_for_human(context)
-        await self._sleep(AUTO_PLAY_SECONDS)
+        await self._settings.sleep(AUTO_PLAY_SECONDS)
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
             return

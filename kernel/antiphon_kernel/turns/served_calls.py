@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,8 +30,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_param
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
-
-_log = logging.getLogger(__name__)
 
 _PROGRESS_SECONDS: Final = 0.25
 """Progress is written no more often than this."""
@@ -72,13 +69,9 @@ class ServerQuestions:
 
     def withdraw(self, call: str) -> None:
         """Let nobody answer any more what is asked about a call."""
-        waiting = self._waiting.get(call)
-        if waiting is None:
-            return
-        try:
-            self._end(call, waiting, "cancel")
-        except AntiphonError as error:  # the call was ended by somebody else
-            _log.info("the question at %s is not marked as withdrawn: %s", call, error)
+        if (waiting := self._waiting.get(call)) is not None:
+            with suppress(AntiphonError):  # somebody else has ended the call
+                self._end(call, waiting, "cancel")
 
     def answer(
         self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]

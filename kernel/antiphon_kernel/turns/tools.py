@@ -15,9 +15,10 @@ from antiphon_kernel.conversation import Branch
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.storage import ToolPermission
-from antiphon_kernel.tools.message import fork_branch
+from antiphon_kernel.tools._common import BlockResult
+from antiphon_kernel.tools.message import SiblingPlace, fork_branch
 from antiphon_kernel.turns.permission import tool_of
 from antiphon_kernel.turns.runner import Job, runner_of
 from antiphon_kernel.turns.turn import Turn
@@ -38,14 +39,11 @@ class StartTurnParams(Params):
     those that it addresses."""
 
 
-class StartTurnResult(Result):
+class StartTurnResult(SiblingPlace):
     """The message that is answered, and the models that are asked."""
 
     message_id: str
     """The message where it is answered now."""
-    message_name: str
-    context_id: str
-    label: str
     context_version: int
     forked: bool
     """Whether it is answered in a branch that was made for that."""
@@ -78,14 +76,8 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
         context = branch.context
         for model in models:
             runner.start_turn(context, model, prompt, call.actor)
-    return StartTurnResult(
-        message_id=prompt,
-        message_name=context.block_name(prompt),
-        context_id=context.id,
-        label=context.label,
-        context_version=context.seq,
-        forked=is_forked,
-        models=models,
+    return StartTurnResult.of(
+        branch, at, context_version=context.seq, forked=is_forked, models=models
     )
 
 
@@ -174,12 +166,6 @@ async def retry(call: Call, params: RetryParams) -> RetryResult:
     )
 
 
-class QueueParams(Params):
-    """A context."""
-
-    context: str | None = None
-
-
 class WorkState(StrEnum):
     """State of a turn or a command that is not over."""
 
@@ -215,7 +201,7 @@ class QueueResult(Result):
 
 
 @tool("turn.queue", needs=Permission.READ, errors=REFERENCES[1:])
-async def queue(call: Call, params: QueueParams) -> QueueResult:
+async def queue(call: Call, params: ContextParams) -> QueueResult:
     """List the turns and commands that run or wait in a context."""
     context = await call.context(params.context)
     works = runner_of(call.kernel).works(context)
@@ -241,10 +227,9 @@ def _queued(context: Context, work: Job) -> QueuedWork:
     )
 
 
-class ContextModelParams(Params):
+class ContextModelParams(ContextParams):
     """A context, and the model that is to answer in it."""
 
-    context: str | None = None
     model: str | None = None
     """Name of the model that answers messages which name none; if absent, nothing changes."""
 
@@ -297,10 +282,9 @@ async def context_model(call: Call, params: ContextModelParams) -> ContextModelR
     )
 
 
-class InterruptParams(Params):
+class InterruptParams(ContextParams):
     """Turns and commands to stop."""
 
-    context: str | None = None
     principal: str | None = None
     """Username or id of the model (or person, for a command) to stop; all if absent."""
     message: str | None = None
@@ -314,27 +298,21 @@ class InterruptResult(Result):
     """Usernames; empty if nothing was running."""
 
 
-class ShellRunParams(Params):
+class ShellRunParams(ContextParams):
     """A command for the kernel's host, run in the project's root."""
 
-    context: str | None = None
     command: str = Field(min_length=1)
     """A line for the shell: bash, or sh where there is none."""
     wait: bool = False
     """Answer when the command has ended, not when it has begun."""
 
 
-class ShellRunResult(Result):
-    """Blocks of the command and its output."""
+class ShellRunResult(BlockResult):
+    """The call of the command, and the block of its output."""
 
-    block_id: str
-    """The call."""
-    name: str
     result_id: str
     """Its result, which the output streams into."""
     result_name: str
-    version: int
-    """Of the call."""
     context_version: int
     exit_code: int | None = None
     """Only when waited for, and if the command came to an end by itself."""
@@ -375,12 +353,11 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     work, blocks = await runner_of(call.kernel).start_command(context, call.actor, params.command)
     if params.wait:
         await asyncio.wait({work.task})
-    return ShellRunResult(
-        block_id=blocks.call,
-        name=context.block_name(blocks.call),
+    return ShellRunResult.of(
+        context,
+        blocks.call,
         result_id=blocks.result,
         result_name=context.block_name(blocks.result),
-        version=context.blocks.version(blocks.call),
         context_version=context.seq,
         exit_code=context.document.header(blocks.call).exit_code,
     )
@@ -480,14 +457,11 @@ class DecideParams(Params):
     """With `no`: what the model is told."""
 
 
-class DecideResult(Result):
+class DecideResult(BlockResult):
     """The call after the decision."""
 
-    block_id: str
-    name: str
     permission: str
     """`once`, `always` or `denied`."""
-    version: int
     context_version: int
 
 
@@ -573,13 +547,7 @@ async def decide(call: Call, params: DecideParams) -> DecideResult:
     decision = CallPermission.DENIED if is_no else CallPermission(params.decision)
     reason = (params.reason or "").strip()
     await runner.permissions.settle(context, block, call.actor, decision, reason)
-    return DecideResult(
-        block_id=block,
-        name=context.block_name(block),
-        permission=decision,
-        version=context.blocks.version(block),
-        context_version=context.seq,
-    )
+    return DecideResult.of(context, block, permission=decision, context_version=context.seq)
 
 
 @tool("permission.revoke", needs=Permission.WRITE, errors=REFERENCES)

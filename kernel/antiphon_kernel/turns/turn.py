@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
+from antiphon_kernel.config import ContextTable
 from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.header import json_object
@@ -43,8 +43,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
-_log = logging.getLogger(__name__)
-
 MAX_ROUNDS: Final = 100
 """A turn that calls tools more often than this is stopped."""
 
@@ -65,14 +63,8 @@ class TurnSettings:
     """Things that all turns of a kernel share: limits, None where there is no such limit."""
 
     max_rounds: int = MAX_ROUNDS
-    request_tokens: int | None = None
-    """Tokens of a request beyond which the context is compacted."""
-    tokens: int | None = None
-    """Tokens of all requests and answers of a turn."""
-    money: float | None = None
-    """US dollars for a turn."""
-    seconds: float | None = None
-    """Seconds from the beginning of a turn; no round begins after them."""
+    limits: ContextTable = field(default_factory=ContextTable)
+    """Tokens of a request, and tokens, price and seconds of a turn: no round begins after them."""
     tool_seconds: float = 60.0
     """Seconds that a tool may run."""
     shell_seconds: float = 600.0
@@ -80,13 +72,12 @@ class TurnSettings:
     output_code_points: int = OUTPUT_LIMIT
     """Most of a result that is kept in its block."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits before a request is sent again."""
+    """Waits before a request is sent again, and until models begin by themselves."""
     agent_silence_seconds: float = 30.0
     """Seconds without a word of an agent that is starting after which it has failed."""
     agent_stop_seconds: float = 10.0
     """Seconds without a word of an agent that was stopped after which it is killed."""
     instructions: Callable[[], str] = lambda: ""
-    """Returns the project's instructions."""
 
 
 @dataclass(eq=False, slots=True)
@@ -162,8 +153,6 @@ class RoundBlocks(SpokenBlocks):
     """
 
     turn: Turn
-    number: int = 0
-    """Number of the round, from 0."""
     calls: list[RoundCall] = field(default_factory=list)
     has_shown: bool = False
     """Whether some of the answer is there to be read: text or a call."""
@@ -218,9 +207,8 @@ class RoundBlocks(SpokenBlocks):
             unique, number = f"{first}-{number}", number + 1
         taken.add(unique)
         name = one_line(name) or "tool"
-        block = await self.turn.writer.begin_call(
-            self.turn.prompt, unique, name, content, self.number
-        )
+        turn = self.turn
+        block = await turn.writer.begin_call(turn.prompt, unique, name, content, turn.round)
         call = self._open[call_id] = RoundCall(call_id, block)
         self.calls.append(call)
         self.last = block
@@ -321,7 +309,6 @@ class RoundBlocks(SpokenBlocks):
         except AntiphonError as error:
             if error.code is not ErrorCode.INVALID_TRANSITION:
                 raise
-            _log.info("call %s was ended by somebody else: %s", call.block, error)
             writer = self.turn.writer
             results = writer.context.block_tree.descendants(call.block, 1)
             for block in (*results, call.block):
@@ -496,11 +483,7 @@ async def report_failure(
 
 
 def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
-    """Return the error of an answer without a block; None if the turn may end without a word.
-
-    Args:
-        number: of the round, from 0.
-    """
+    """Return the error of a round without a block; None if the turn may end without a word."""
     if reason == StopReason.TRUNCATED:
         message = "The answer was cut off before it began."
         return ProviderError(message, ErrorKind.UNREACHABLE)
@@ -525,8 +508,7 @@ class Turn(BaseTurn):
     """Plays a provider's rounds until one ends without a tool call."""
 
     model: AnsweringModel
-    make_reader: Callable[[], Awaitable[PromptReader]]
-    """Called when the model reads the context for the first time."""
+    reader: PromptReader
     servers: TurnServers
     """MCP servers whose tools it may call."""
     round: int = 0
@@ -535,13 +517,11 @@ class Turn(BaseTurn):
     """Whether it waits until its request is sent again."""
     blocks: RoundBlocks | None = None
     """Those of the round that is played."""
-    _reader: PromptReader | None = None
     _taken: set[str] | None = None
     _used: TokenUsage = field(default_factory=TokenUsage)
     _refused: ReadPrompt | None = None
     _overflowed: bool = False
     _read_last: ReadPrompt | None = None
-    _failure: AntiphonError | None = None
 
     def __post_init__(self) -> None:
         writer = self.writer
@@ -553,6 +533,7 @@ class Turn(BaseTurn):
             read=read,
             served=self.servers.tools,
         )
+        self.reader.announced = self._announced
         self._began = writer.kernel.clock.now_ms()
 
     async def play(self, resumed: Sequence[RoundCall] = (), first: int = 0) -> None:
@@ -567,12 +548,12 @@ class Turn(BaseTurn):
         """
         if resumed:
             self.round = first
-            self.blocks = RoundBlocks(self, number=first, calls=list(resumed))
+            self.blocks = RoundBlocks(self, calls=list(resumed))
             await self.blocks.answer_calls()
             first += 1
         for number in range(first, self.settings.max_rounds):
             self.round = number
-            self.blocks = blocks = RoundBlocks(self, number=number)
+            self.blocks = blocks = RoundBlocks(self)
             self._check_budget()
             await self._round(blocks)
             if not blocks.calls:
@@ -585,9 +566,8 @@ class Turn(BaseTurn):
         """Play one round, without the results of its calls."""
         attempts = compactions = 0
         while True:
-            self._failure, blocks.last = None, None
-            request = RoundRequest(self.writer.context.id, blocks.number, self._read)
-            answer = await self._ask(request, blocks)
+            blocks.last = None
+            answer = await self._ask(blocks)
             await self._count(answer, blocks)
             error = answer.error
             if error is None:
@@ -612,37 +592,31 @@ class Turn(BaseTurn):
             await blocks.wait_to_retry(attempts, error, seconds)
             self.is_retrying = False
 
-    async def _ask(self, request: RoundRequest, blocks: RoundBlocks) -> _Answer:
+    async def _ask(self, blocks: RoundBlocks) -> _Answer:
         """Send one request and write its events into blocks."""
         self.presence.write_in(None)
-        answer = _Answer()
-        try:
-            async with aclosing(self.model.provider.stream(request)) as answered:
-                async for event in answered:
-                    await blocks.take(event, answer)
-                    if blocks.last is not None:
-                        await blocks.end_notice()
-                    if answer.error is not None:
-                        break
-        except Exception:
-            if self._failure is None:
-                raise
-        if self._failure is not None:
-            raise TurnFailed(self._failure.message, str(self._failure.code))
+        answer, request = _Answer(), RoundRequest(self.writer.context.id, self.round, self._read)
+        async with aclosing(self.model.provider.stream(request)) as answered:
+            async for event in answered:
+                await blocks.take(event, answer)
+                if blocks.last is not None:
+                    await blocks.end_notice()
+                if answer.error is not None:
+                    break
         if answer.error is None:
             if blocks.last is None:
-                answer.error = _nothing_came(answer.reason, request.round)
+                answer.error = _nothing_came(answer.reason, self.round)
             is_natural = answer.reason is None or answer.reason in _NATURAL_ENDS
             await blocks.end_block(None if is_natural else answer.reason)
         return answer
 
     async def _read(self) -> ModelPrompt:
-        """Return what the model reads now: all that was written, streams included."""
+        """Return what the model reads now: all that was written, streams included.
+
+        Raises TurnFailed, also through its provider, if it is too long or cannot be read.
+        """
+        reader = self.reader
         try:
-            reader = self._reader
-            if reader is None:
-                reader = self._reader = await self.make_reader()
-                reader.announced = self._announced
             if self._refused is not None:
                 read = await reader.read_smaller(self._refused)
                 self._refused = None
@@ -651,20 +625,18 @@ class Turn(BaseTurn):
             else:
                 read = await reader.read_within()
         except AntiphonError as error:
-            # A provider may take it for an error of its own.
-            self._failure = error
-            raise
+            raise TurnFailed(error.message, str(error.code)) from error
         self._read_last, self._overflowed = read, False
         return read.prompt
 
     def _budgets(self) -> tuple[tuple[float, float | None, str, str], ...]:
         """Return of each budget what is used, the limit, its unit, and how a limit is said."""
-        used, limits = self._used, self.settings
+        used, limits = self._used, self.settings.limits
         seconds = (self.writer.kernel.clock.now_ms() - self._began) / 1000
         return (
-            (used.tokens, limits.tokens, "tokens", "its budget of {:,} tokens"),
-            (used.cost, limits.money, "USD", "its budget of ${:g}"),
-            (seconds, limits.seconds, "s", "its {:g} seconds"),
+            (used.tokens, limits.max_turn_tokens, "tokens", "its budget of {:,} tokens"),
+            (used.cost, limits.max_turn_dollars, "USD", "its budget of ${:g}"),
+            (seconds, limits.max_turn_seconds, "s", "its {:g} seconds"),
         )
 
     def _announced(self, announcement: Announcement) -> Announcement:

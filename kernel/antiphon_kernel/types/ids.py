@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Final, NewType
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
@@ -29,51 +29,20 @@ _SEQ = re.compile(r"0|[1-9][0-9]{0,15}")
 _BLOCK_ID = re.compile(rf"([0-9a-f]{{32}})\.([0-9a-f]{{32}})\.({_SEQ.pattern})")
 
 
-class Id(str):
-    """An id of one kind: 32 lower-case hex digits, which sort by the time they were drawn at.
+KernelId = NewType("KernelId", str)
+"""Id of a kernel, the journal of one data folder: 32 lower-case hex digits, as of every kind.
 
-    A string wherever one is needed; an id of another kind is not accepted in its place.
-    """
+They sort by the time at which they were drawn. An id of another kind is not accepted in its place.
+"""
 
-    __slots__ = ()
+ContextId = NewType("ContextId", str)
+"""Id of a context, which is one document."""
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read the printable form.
+PrincipalId = NewType("PrincipalId", str)
+"""Id of anyone who acts."""
 
-        Raises:
-            ValueError: if `text` is not 32 lower-case hex digits.
-        """
-        if not _HEX32.fullmatch(text):
-            raise ValueError(
-                f"not a {cls.__name__}, which has 32 lower-case hex digits: {quote(text)}"
-            )
-        return cls(text)
-
-
-class KernelId(Id):
-    """One kernel: the journal of one data folder."""
-
-    __slots__ = ()
-
-
-class ContextId(Id):
-    """One context, which is one document."""
-
-    __slots__ = ()
-
-
-class PrincipalId(Id):
-    """Anyone who acts."""
-
-    __slots__ = ()
-
-
-class SessionId(Id):
-    """One connection of one principal."""
-
-    __slots__ = ()
-
+SessionId = NewType("SessionId", str)
+"""Id of one connection of one principal."""
 
 _NAMESPACE = uuid.UUID("7b6f3f0a-7c58-5f0e-9c55-5a1f1d0c7a11")
 
@@ -98,6 +67,16 @@ DRAFT_SEQ_MIN = 2**32
 DRAFT_SEQ_LIMIT = 2**53
 
 
+def is_id(text: str) -> bool:
+    """Return whether `text` is an id, of whatever kind."""
+    return _HEX32.fullmatch(text) is not None
+
+
+def is_block_id(text: str) -> bool:
+    """Return whether `text` is the full form of a block id."""
+    return _BLOCK_ID.fullmatch(text) is not None
+
+
 def is_name(text: str) -> bool:
     """Return whether `text` may be a context label or a username."""
     return len(text) <= NAME_LENGTH and NAME_PATTERN.fullmatch(text) is not None
@@ -108,18 +87,8 @@ def as_name(text: str) -> str:
     return re.sub(r"[^a-z0-9_-]", "", text.lower()).lstrip("_-")[:NAME_LENGTH]
 
 
-class IdSource(Protocol):
-    """Source of new ids; tests pass a counting one."""
-
-    def uuid7(self) -> str:
-        """A fresh UUIDv7 as 32 hex digits."""
-
-    def client_id(self) -> int:
-        """A fresh CRDT client id: 32 bits, as Yjs draws them (it stands in every item)."""
-
-
-class RandomIds:
-    """Ids from the clock and the operating system's randomness.
+class IdSource:
+    """Source of new ids from the clock and the operating system's randomness.
 
     Each sorts after those drawn before it, also within a millisecond and when the clock goes back.
     """
@@ -129,6 +98,7 @@ class RandomIds:
         self._last = (0, 0)
 
     def uuid7(self) -> str:
+        """Return a fresh UUIDv7 as 32 hex digits."""
         now, low = self._now_ms() & (2**48 - 1), int.from_bytes(os.urandom(9), "big")
         before, counter = self._last
         if now > before:
@@ -143,6 +113,7 @@ class RandomIds:
         return f"{value:032x}"
 
     def client_id(self) -> int:
+        """Return a fresh CRDT client id: 32 bits, as Yjs draws them (it stands in every item)."""
         return int.from_bytes(os.urandom(4), "big") or 1
 
 

@@ -24,7 +24,7 @@ from antiphon_kernel.validation.update_validator import (
     reject_long,
     unreadable,
 )
-from antiphon_kernel.yjs.id_set import IdIntervals, IdRange, normalise
+from antiphon_kernel.yjs.id_set import IdIntervals, IdRange, ItemRuns, normalise
 from antiphon_kernel.yjs.merge import squash
 from antiphon_kernel.yjs.update import DecodedUpdate, Struct, decode_in_parts
 
@@ -189,30 +189,16 @@ def _assign(
     pieces: Sequence[Sequence[Struct]], deletions: Sequence[IdRange]
 ) -> Generator[None, None, tuple[list[list[IdRange]], list[IdRange]]]:
     """The deletions of what each piece brings, and those of what was there before."""
-    runs: dict[int, tuple[list[int], list[int], list[int]]] = {}
-    for number, structs in enumerate(pieces):
+    runs = ItemRuns()
+    for number, structs in enumerate(pieces, 1):
         for one in structs:
-            starts, ends, numbers = runs.setdefault(one.client, ([], [], []))
-            if numbers and numbers[-1] == number:
-                ends[-1] = one.clock + one.length
-            else:
-                starts.append(one.clock)
-                ends.append(one.clock + one.length)
-                numbers.append(number)
+            runs.add(IdRange(one.client, one.clock, one.clock + one.length), number)
         yield
     own: list[list[IdRange]] = [[] for _ in pieces]
     rest: list[IdRange] = []
-    for count, (client, start, end) in enumerate(deletions):
-        starts, ends, numbers = runs.get(client, ([], [], []))
-        while start < end:
-            at = bisect_right(starts, start) - 1
-            if at >= 0 and start < ends[at]:
-                upto = min(end, ends[at])
-                own[numbers[at]].append(IdRange(client, start, upto))
-            else:
-                upto = min(end, starts[at + 1]) if at + 1 < len(starts) else end
-                rest.append(IdRange(client, start, upto))
-            start = upto
+    for count, ids in enumerate(deletions):
+        for part, number in runs.within(ids):
+            (own[number - 1] if number else rest).append(part)
         if not count % _PART:
             yield
     return own, rest

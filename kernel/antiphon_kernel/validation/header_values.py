@@ -20,7 +20,7 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.clock import is_iso_time
 from antiphon_kernel.types.enums import CallPermission, DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
-from antiphon_kernel.types.ids import BlockId, ContextId, is_name
+from antiphon_kernel.types.ids import is_block_id, is_id, is_name
 from antiphon_kernel.types.json_validation import MAX_NESTING, read_json, unique_names
 from antiphon_kernel.types.media_types import is_media_type, is_sha256
 from antiphon_kernel.types.quoting import quote
@@ -41,31 +41,15 @@ _OBJECT: Final = (
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def _can(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    """Return the question whether a text can be parsed so."""
-
-    def can_parse(text: str) -> bool:
-        try:
-            parse(text)
-        except ValueError:
-            return False
-        return True
-
-    return can_parse
-
-
-_is_block_id: Final = _can(BlockId.parse)
-
-
 _SHAPES: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
     # Absent is what a draft without a time of its own reads as, and an export of it says.
     "created": (
         lambda text: not text or is_iso_time(text),
         "a time from 1970 to 9999 like 2026-01-31T09:30:00.000Z",
     ),
-    "parent": (_is_block_id, "a full block id, as the tools return it"),
-    "source_block": (_is_block_id, "a full block id, as the tools return it"),
-    "source_context": (_can(ContextId.parse), "a full context id, as the tools return it"),
+    "parent": (is_block_id, "a full block id, as the tools return it"),
+    "source_block": (is_block_id, "a full block id, as the tools return it"),
+    "source_context": (is_id, "a full context id, as the tools return it"),
     "stopped_by": (is_name, "a username"),
     "runs_for": (is_name, "a username"),
     "decided_by": (is_name, "a username"),

@@ -5,6 +5,7 @@ A state vector says for each CRDT client id the clock after the last item that i
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -114,6 +115,41 @@ class IdIntervals:
             at += 1
         if start < end:
             yield IdRange(client, start, end)
+
+
+class ItemRuns:
+    """Numbers of items, 0 where none is known; a run of items with one number takes some bytes."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, tuple[array[int], array[int]]] = {}
+        """By client the first clock and the number of each run; the last is what is not known."""
+
+    def add(self, ids: IdRange, number: int) -> None:
+        """Give a number to what is new in a range, each client's in the order of its clocks."""
+        client, start, end = ids
+        if client not in self._runs:
+            self._runs[client] = array("I", [0]), array("I", [0])
+        starts, numbers = self._runs[client]
+        start = max(start, starts[-1])
+        if start >= end:
+            return
+        if start == starts[-1]:
+            del starts[-1], numbers[-1]
+        if not numbers or numbers[-1] != number:
+            starts.append(start)
+            numbers.append(number)
+        starts.append(end)
+        numbers.append(0)
+
+    def within(self, ids: IdRange) -> Iterator[tuple[IdRange, int]]:
+        """Cut a range where the numbers of its items change."""
+        client, start, end = ids
+        starts, numbers = self._runs.get(client, ((0,), (0,)))
+        at = bisect_right(starts, start) - 1
+        while start < end:
+            upto = min(starts[at + 1], end) if at + 1 < len(starts) else end
+            yield IdRange(client, start, upto), numbers[at]
+            start, at = upto, at + 1
 
 
 def decode_state_vector(data: bytes) -> dict[int, int]:

@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from antiphon.render.markdown_source import Heading, Headings, MarkdownSource, without_marks
-from antiphon_kernel.types.records import TextSplice
+from antiphon.render.markdown_source import Heading, MarkdownSource, headings, without_marks
 from tests.app.render.notation import THEME, markdown_texts
-from tests.app.widgets.editor.texts import applied, fractions, splice_of
-from tests.kernel.growth.work import counted_calls
 
 
 def styles(text: str, line: int = 0) -> dict[str, Style]:
@@ -123,42 +120,9 @@ def test_without_marks_leaves_the_words(text: str, shown: str) -> None:
     assert without_marks(text) == shown
 
 
-pieces = st.lists(
-    st.sampled_from(["\n", "# ", "## a", "#", " ", "```", "~~~~", "x", "\n\n# b\n", "é"]),
-    max_size=12,
-).map("".join)
-
-
 def test_headings_found_outside_of_fences_without_marks() -> None:
     text = "# One `code` #\n\n```\n# no\n~~~\n```\ntext\n   ### **Three**\n#no\n    # no\n#\n"
-    assert Headings(text).found() == [
+    assert headings(text) == [
         Heading(0, 1, "One code"),
         Heading(text.index("   ###"), 3, "Three"),
     ]
-
-
-edits = st.tuples(fractions, fractions.map(lambda size: size**3), pieces)
-
-
-@given(text=pieces, changes=st.lists(st.lists(edits, min_size=1, max_size=3), max_size=3))
-def test_headings_updated_equal_headings_read_afresh(
-    text: str, changes: list[list[tuple[float, float, str]]]
-) -> None:
-    headings = Headings(text)
-    for change in changes:
-        splices = []
-        for edit in change:
-            splices.append(splice_of(text, *edit))
-            text = applied(text, splices[-1])
-        headings.update(text, splices)
-        assert headings.found() == Headings(text).found()
-
-
-def test_update_reads_the_changed_lines_only() -> None:
-    text = "# Heading\n\nSome words of a paragraph.\n\n" * 1_000
-    headings = Headings(text)
-    at = text.rindex("words")
-    with counted_calls() as count:
-        headings.update(text[:at] + "a" + text[at:], [TextSplice(at, 0, "a")])
-    assert count() < 100, "far fewer than there are headings"
-    assert len(headings.found()) == 1_000

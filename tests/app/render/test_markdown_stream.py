@@ -98,12 +98,3 @@ def test_picture_given_out_stays_as_it_was() -> None:
     stream.update("one\n\ntwo\n\nthree\n\nfour\n\n")
     stream.update("one\n\n2\n\nthree\n\nfour\n\n")
     assert [line.text for line in first.lines] == ["one", "", "two"]
-
-
-def test_lines_that_look_as_before_are_the_lines_of_before() -> None:
-    stream = MarkdownStream(20, THEME)
-    text = "a paragraph that goes on over some lines and is not finished"
-    first = stream.update(text)
-    second = stream.update(text + " yet\n\nnext")
-    same = [first.strip(line) is second.strip(line) for line in range(first.line_count)]
-    assert same == [True] * (first.line_count - 1) + [False]

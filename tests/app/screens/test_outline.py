@@ -86,7 +86,7 @@ async def test_update_visits_cells_near_the_view_only(here: World) -> None:
         assert view.cells_visited - before <= 250
 
 
-async def test_streamed_text_redraws_no_row_of_the_outline(here: World) -> None:
+async def test_streamed_text_redraws_the_outline_only_for_a_heading(here: World) -> None:
     block = await here.cell("# Begin\n\nwords", status="running")
     async with opened(here, size=WIDE) as there:
         await lists(there, "Begin")
@@ -99,3 +99,5 @@ async def test_streamed_text_redraws_no_row_of_the_outline(here: World) -> None:
         await there.sees("more words")
         there.screen.controllers.outline.update()
         assert outline.rows_drawn == before
+        await here.call("block.append", block_id=block, text="\n\n# Next\n")
+        await lists(there, "Next")

@@ -250,6 +250,15 @@ async def test_browser_that_comes_again_is_the_same_guest(
     assert names == ["guest", "guest2", "guest"]
 
 
+async def test_twenty_browsers_watch_at_once_by_one_link(
+    guests: WebGuests, served: ServedKernel
+) -> None:
+    token = (await invite(served, "viewer"))["token"]
+    for number in range(20):
+        await guests.opened(token, f"{number:032d}")
+    assert not any(process.ended for process in guests.processes.all)
+
+
 async def test_link_with_as_many_sessions_as_it_may_have_locks_nobody_else_out(
     guests: WebGuests, served: ServedKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,7 +110,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "silent in session/new": ({"new": [{"be_silent": 1}]}, "bot has said nothing for 1.5 s.\nSee"),
     "a line without an end": (
         {"prompts": [[{"line_of": 100_000_000}]]},
-        "bot has sent a line of more than 16,000,000 bytes.\nThe next",
+        "bot has sent a line of more than 16,777,216 bytes.\nThe next",
     ),
     "another protocol": (
         {"initialize": [{"result": {"protocolVersion": 9}}]},

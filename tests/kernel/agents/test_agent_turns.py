@@ -287,7 +287,7 @@ async def test_session_tells_what_the_agent_offers(stage_of: OpenAgent) -> None:
     assert session is not None and session.modes is not None and session.usage is not None
     assert [one.name for one in session.commands] == ["init"]
     assert (session.modes.current_mode_id, session.usage.used) == ("code", 10)
-    await session.set_mode("ask")
+    await session.choose("mode", "ask")
     assert session.modes.current_mode_id == "ask"
     assert stage.received("session/set_mode") == [{"sessionId": "s1", "modeId": "ask"}]
 

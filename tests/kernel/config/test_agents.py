@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from antiphon_kernel.config import AgentConfig
-from antiphon_kernel.providers import ToolPermit
+from antiphon_kernel.providers import PermissionPolicy
 from tests.kernel.config.conftest import KEYS, ConfigFiles, names, problems
 
 CONFIGURED: Final = """
@@ -34,10 +34,10 @@ def program(folder: Path, name: str) -> Path:
 def test_reads_an_agent_and_shows_its_variables_to_nobody(files: ConfigFiles) -> None:
     config = files.read(CONFIGURED)
     cwd = str(files.user.parent / "agents")
-    mine = AgentConfig("mine", ("my-agent", "--acp"), {"TOKEN": "hunter2"}, cwd)
+    rules = PermissionPolicy.parse({"file_edit": "allow"})
+    mine = AgentConfig("mine", ("my-agent", "--acp"), {"TOKEN": "hunter2"}, cwd, rules)
     assert (config.agents, problems(config)) == ((mine,), [])
     assert "hunter2" not in repr(config)
-    assert config.model_permissions["mine"].permit("file_edit") is ToolPermit.ALLOW
 
 
 def test_agent_of_a_project_counts_only_where_its_file_is_trusted(files: ConfigFiles) -> None:

@@ -80,14 +80,13 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         system="Be brief.",
         tools=("block_read", "shell"),
         price=ModelPrice(1, 2.5, 0.1),
+        permissions=PermissionPolicy.parse(
+            {"shell": "deny", "*": "ask"},
+            ("git status",),
+            files_allow=["src/**"],
+            files_deny=[".env"],
+        ),
     )
-    rules = PermissionPolicy.parse(
-        {"shell": "deny", "*": "ask"},
-        ("git status",),
-        files_allow=["src/**"],
-        files_deny=[".env"],
-    )
-    assert config.model_permissions == {"big": rules}
     assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
     context = ContextTable(
         default_model="big",

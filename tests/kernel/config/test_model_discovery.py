@@ -15,6 +15,12 @@ from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice
 from tests.waiting import PATIENCE
 
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_kernel.config.model_discovery.ANSWER_SECONDS", PATIENCE)
+
+
 HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 
 
@@ -54,7 +60,7 @@ async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
         "x",
     )
     async with server(answer) as port:
-        found = await find_local_models([port], seconds=PATIENCE)
+        found = await find_local_models([port])
     url = f"http://127.0.0.1:{port}/v1"
     kind = ModelKind.OPENAI_CHAT
     assert found == [
@@ -86,18 +92,21 @@ async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
 )
 async def test_server_that_answers_something_else_has_no_models(answer: bytes) -> None:
     async with server(answer) as port:
-        assert await find_local_models([port], seconds=PATIENCE) == []
+        assert await find_local_models([port]) == []
 
 
-async def test_silent_server_and_one_that_is_not_there_have_no_models() -> None:
+async def test_silent_server_and_one_that_is_not_there_have_no_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antiphon_kernel.config.model_discovery.ANSWER_SECONDS", 0.05)
     async with server(b"", is_silent=True) as port:
-        assert await find_local_models([port], seconds=0.05) == []
-    assert await find_local_models([port], seconds=PATIENCE) == []
+        assert await find_local_models([port]) == []
+    assert await find_local_models([port]) == []
 
 
 async def test_number_of_models_is_bounded() -> None:
     async with server(listed(*({"id": f"m{number}"} for number in range(500)))) as port:
-        assert len(await find_local_models([port], seconds=PATIENCE)) == 20
+        assert len(await find_local_models([port])) == 20
 
 
 @pytest.mark.parametrize(

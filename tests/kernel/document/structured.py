@@ -20,10 +20,10 @@ from antiphon_kernel.document.schema import (
     TextSchema,
 )
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.ids import ContextId, RandomIds
+from antiphon_kernel.types.ids import ContextId, IdSource
 from antiphon_kernel.types.records import BlockHeader
 
-IDS = RandomIds()
+IDS = IdSource()
 CONTEXT = ContextId("0" * 31 + "1")
 AMY = "0" * 31 + "a"
 BLOCK = f"{CONTEXT}.{AMY}.1"

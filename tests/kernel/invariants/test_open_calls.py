@@ -138,8 +138,8 @@ async def play(rng: random.Random) -> None:
         gate = Gate(0)
         models = scripted(gate, *(recording("aria", *random_turn(rng)) for _ in range(2)))
         # So few that the limit is one of the ends.
-        settings = TurnSettings(max_rounds=2)
-        runner = TurnRunner(kernel, models, sleep=gate, settings=settings)
+        settings = TurnSettings(max_rounds=2, sleep=gate)
+        runner = TurnRunner(kernel, models, settings)
         stage = Stage(kernel, await kernel.context(), runner)
         crashes: list[Path] = []
         try:

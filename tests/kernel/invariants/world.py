@@ -25,6 +25,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.records import Actor, BlockHeader
 from tests.clocks import ManualClock
 from tests.kernel.invariants.alphabet import Alphabet, author_of
@@ -101,7 +102,7 @@ LIMITS = Limits(
 opened from snapshots as well as from the beginning."""
 
 
-class SeededIds:
+class SeededIds(IdSource):
     """Ids from a seed, so that a failing case can be run again: UUIDs in the order of their making,
     client ids in none."""
 

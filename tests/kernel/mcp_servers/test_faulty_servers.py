@@ -75,6 +75,7 @@ async def test_tool_of_a_server_is_called(stage: ServedStage) -> None:
             "die",
             r"The MCP server bad has.*its process has ended; its last words: I cannot go on.",
         ),
+        ("die_with_child", r"The MCP server bad has.*its process has ended; its last words: I "),
         (
             "long_line",
             r"The MCP server bad has.*sent a line of more than 16,777,216 byte",

@@ -23,6 +23,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, load_models
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 
@@ -81,7 +82,7 @@ class Played(BaseModel):
     answers: list[dict[str, Any]]
 
 
-class CountingIds:
+class CountingIds(IdSource):
     """Ids that are the same every time."""
 
     def __init__(self, clock: ManualClock) -> None:

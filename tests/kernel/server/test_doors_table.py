@@ -30,7 +30,7 @@ from antiphon_kernel.server.peers import PEER_HEADER, PeerAddress
 from antiphon_kernel.server.rpc import MESSAGE_TOOLS
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
-from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.roles import AccessRole, Permission
 from antiphon_kernel.yjs.frames import PermissionDenied, SyncStep1, SyncStep2, SyncUpdate
 from tests.kernel.access.test_roles import ALLOWED
@@ -349,7 +349,7 @@ async def synchronise(visitor: Visitor) -> Outcomes:
     """Read a document, and write a line into its first block."""
     try:
         async with visitor.socket("/sync/default") as socket:
-            client, document = RawClient(socket), Document(RandomIds().client_id())
+            client, document = RawClient(socket), Document(IdSource().client_id())
             document.apply_update((await client.join()).update)
             before = document.state_vector()
             document.splice(document.block_ids()[0], 0, 0, f"{visitor.role}\n")

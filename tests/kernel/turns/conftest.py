@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,11 +18,12 @@ async def open_stage(tmp_path: Path) -> AsyncIterator[OpenStage]:
     opened: list[Stage] = []
 
     async def open_one(
-        models: Models, sleep: Sleep = asyncio.sleep, settings: TurnSettings | None = None
+        models: Models, sleep: Sleep | None = None, settings: TurnSettings | None = None
     ) -> Stage:
         folder = tmp_path / str(len(opened))
         kernel = await open_kernel(folder)
-        runner = TurnRunner(kernel, models, sleep=sleep, settings=settings)
+        settings = settings if sleep is None else TurnSettings(sleep=sleep)
+        runner = TurnRunner(kernel, models, settings)
         stage = Stage(kernel, await kernel.context(), runner)
         opened.append(stage)
         return stage

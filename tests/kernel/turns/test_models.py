@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import pytest
 
@@ -101,22 +102,23 @@ def test_default_model_is_the_chosen_one_or_the_first() -> None:
 
 def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> None:
     played = ModelConfig("played", ModelKind.SCRIPTED, "x.jsonl")
-    rules = {"mine": PermissionPolicy.parse({"shell": "allow"})}
+    mine = replace(LOCAL, permissions=PermissionPolicy.parse({"shell": "allow"}))
     shared = PermissionPolicy.parse({"shell": "deny", "file_write": "deny"})
-    some = models(
-        KernelConfig(models=(CLAUDE, LOCAL, played), permissions=shared, model_permissions=rules)
-    )
+    some = models(KernelConfig(models=(CLAUDE, mine, played), permissions=shared))
     assert some.permissions("played") == ALLOW_EVERYTHING
     assert some.permissions("claude").permit("shell") is ToolPermit.DENY
     assert some.permissions("mine").permit("shell") is ToolPermit.ALLOW
     assert some.permissions("mine").permit("file_write") is ToolPermit.DENY
 
 
-async def test_models_of_local_servers_come_after_those_that_are_there() -> None:
+async def test_models_of_local_servers_come_after_those_that_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antiphon_kernel.config.model_discovery.ANSWER_SECONDS", PATIENCE)
     async with server(listed({"id": "claude"}, {"id": "llama"})) as port:
         some = models(KernelConfig(models=(CLAUDE,), discovery=Discovery(local_ports=[port])))
         waiting = asyncio.ensure_future(some.looked.wait())
-        await some.look(seconds=PATIENCE)
+        await some.look()
         await waiting
     assert list(some) == ["claude", "llama"]
     assert some.configured("claude") == CLAUDE

@@ -15,7 +15,7 @@ from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.turns.block_writer import NO_TERMINAL, OUTPUT_LIMIT
 from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
-from antiphon_kernel.turns.turn import TurnFailed
+from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
@@ -133,7 +133,7 @@ async def test_models_that_had_no_time_to_begin_are_not_asked_twice(open_stage: 
     assert [stage.text(header) for header in stage.headers()] == [OPENING]
     eager = scripted(Gate(), ARIA)
     eager.autostart = True
-    again = TurnRunner(stage.kernel, eager, sleep=Gate())
+    again = TurnRunner(stage.kernel, eager, TurnSettings(sleep=Gate()))
     await until(lambda: len(stage.headers()) == 2 and not again.busy)
     assert [stage.text(header) for header in stage.headers()] == [OPENING, "I am aria.\n"]
     await again.close()

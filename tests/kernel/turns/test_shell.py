@@ -110,10 +110,11 @@ async def test_cancelling_ends_every_process_of_the_command(tmp_path: Path, scre
 
 @pytest.mark.parametrize("again", [False, True])
 async def test_shell_command_that_ignores_sigterm_is_killed(
-    tmp_path: Path, screen: Screen, again: bool
+    tmp_path: Path, screen: Screen, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("antiphon_kernel.shell.TERM_GRACE_SECONDS", 0.1)
     command = "trap '' TERM; echo $$; while :; do sleep 0.01; done"
-    running = asyncio.create_task(run_shell(command, tmp_path, screen, grace=0.1))
+    running = asyncio.create_task(run_shell(command, tmp_path, screen))
     await until(lambda: "\n" in screen.text)
     running.cancel()
     if again:
@@ -146,8 +147,11 @@ async def test_background_process_does_not_outlive_its_command_nor_hold_it_up(
     assert not alive(int(screen.text))
 
 
-async def test_last_output_of_a_background_process_is_kept(tmp_path: Path, screen: Screen) -> None:
-    await run_shell("(sleep 0.05; echo late) & echo now", tmp_path, screen, linger=60)
+async def test_last_output_of_a_background_process_is_kept(
+    tmp_path: Path, screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon_kernel.shell.LINGER_SECONDS", 60)
+    await run_shell("(sleep 0.05; echo late) & echo now", tmp_path, screen)
     assert screen.text == "now\nlate\n"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.config import ContextTable
 from antiphon_kernel.messages import (
     ImageBlock,
     ModelWindow,
@@ -66,7 +67,7 @@ async def test_request_that_is_larger_than_the_window_is_compacted_first(
 
 
 async def test_budget_of_the_owner_counts_as_a_smaller_window(open_stage: OpenStage) -> None:
-    settings = TurnSettings(request_tokens=6_200)
+    settings = TurnSettings(limits=ContextTable(budget=6_200))
     stage, provider = await replying(open_stage, DONE, settings=settings)
     await talked(stage, provider, words=700)
     assert summaries(stage)
@@ -112,7 +113,7 @@ async def test_third_refusal_ends_the_turn(open_stage: OpenStage) -> None:
 async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
     open_stage: OpenStage, window: ModelWindow | None, budget: int | None, said: str
 ) -> None:
-    settings = TurnSettings(request_tokens=budget)
+    settings = TurnSettings(limits=ContextTable(budget=budget))
     stage, provider = await replying(open_stage, DONE, window=window, settings=settings)
     await stage.play("word " * 20_000)
     assert provider.prompts == []
@@ -196,7 +197,7 @@ async def test_prompt_has_instructions_tools_and_the_conversation(open_stage: Op
 
 
 async def test_announcement_says_round_budget_and_who_is_here(open_stage: OpenStage) -> None:
-    settings = TurnSettings(max_rounds=7, tokens=5_000)
+    settings = TurnSettings(max_rounds=7, limits=ContextTable(max_turn_tokens=5_000))
     stage, provider = await replying(open_stage, [call("context_list")], DONE, settings=settings)
     await stage.play("Hello?")
     first, second = map(announcement, provider.prompts)

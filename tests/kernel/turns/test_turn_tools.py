@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.config import ContextTable
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import (
     ApiKey,
@@ -101,18 +102,18 @@ async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("limits", "said"),
     [
-        (TurnSettings(tokens=1_000), "its budget of 1,000 tokens"),
-        (TurnSettings(money=0.002), "its budget of $0.002"),
-        (TurnSettings(seconds=0), "its 0 seconds"),
+        (ContextTable(max_turn_tokens=1_000), "its budget of 1,000 tokens"),
+        (ContextTable(max_turn_dollars=0.002), "its budget of $0.002"),
+        (ContextTable.model_construct(max_turn_seconds=0), "its 0 seconds"),
     ],
 )
 async def test_turn_whose_budget_is_used_up_is_stopped(
-    open_stage: OpenStage, settings: TurnSettings, said: str
+    open_stage: OpenStage, limits: ContextTable, said: str
 ) -> None:
     provider = Replying([LIST, TokenUsage(input_tokens=1_000, output_tokens=50)])
-    stage = await open_stage(remote(provider, price=PRICE), settings=settings)
+    stage = await open_stage(remote(provider, price=PRICE), settings=TurnSettings(limits=limits))
     await stage.play("Go.")
     assert len(provider.requests) <= 1
     last = stage.headers()[-1]

@@ -144,7 +144,7 @@ class CellPainter:
         known = self._rows.get(line)
         if known is None and self.lender is not None and line not in self._labels:
             known = self.lender.row_without_cursors(line, self._ink_marks(line))
-        if known is None or known.content is not content or known.number != number:
+        if known is None or known.content != content or known.number != number:
             known = _PaintedRow(content, number, self._draw(line, content, number))
         self._rows[line] = known
         return known.strip

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NoReturn, TypeVar
 
 from antiphon_kernel.contexts.history.journal_index import NO_BLOCK, SYNC, JournalIndex
 from antiphon_kernel.contexts.history.replay import (
     DifferentTextError,
-    FollowedHistories,
     Inherited,
     InheritedAuthors,
     copied_texts,
     history_change,
     inherit,
-    new_history,
     text_paths,
 )
 from antiphon_kernel.document.document import Document
@@ -63,7 +61,7 @@ class HistoryCache:
         self._journal = journal
         self._context = context
         self._document = document
-        self._authors = InheritedAuthors(journal, context, document.schema)
+        self._authors = InheritedAuthors(journal, document.schema)
         self._seq = seq
         self._number_of = number_of
         self._settled = settled
@@ -122,12 +120,7 @@ class HistoryCache:
             async with self._reading_many, self._collected() as (begun, collected):
                 await index.extend(begun)
                 batch = self._next_batch(index, blocks, at)
-                histories = {self._number_of(one): self._new_history(one) for one in batch}
-                try:
-                    results = await self._read_batch(index, histories, collected, read)
-                finally:
-                    for history in histories.values():
-                        history.release()
+                results = await self._read_batch(index, batch, begun, collected, read)
                 if results is None:
                     await index.make_exact()
                     continue
@@ -149,34 +142,37 @@ class HistoryCache:
     async def _read_batch(
         self,
         index: JournalIndex,
-        histories: Mapping[int, BlockHistory],
+        blocks: Sequence[str],
+        begun: int,
         collected: Sequence[StoredOp],
         read: Callable[[BlockHistory], T],
     ) -> list[T] | None:
-        """The results for new histories; None if the index must be exact for that."""
-        blocks = {number: history.block for number, history in histories.items()}
-        seqs = {seq for number in histories for seq in index.seqs[number]}
+        """The results for the histories of blocks; None if the index must be exact for that."""
+        numbers, exact = {self._number_of(one): one for one in blocks}, index.is_exact
         try:
-            inherited = await self._authors.read(blocks, exact=index.is_exact)
-            replay = FollowedHistories(histories, inherited)
-            async for op in index.ops(seqs):
-                replay.follow(op)
+            replay = await self._authors.replay(
+                self._context, numbers, begun, exact=exact, index=index
+            )
         except DifferentTextError:
-            if index.is_exact:
+            if exact:
                 raise
             return None
         slices, followed, results = TimeSlice(), 0, list[T]()
-        for history in histories.values():
-            await slices.pause()
-            for op in collected[followed:]:
-                replay.follow(op)
-            followed = len(collected)
-            # From here to the next pause nothing comes between.
-            if not self._same_result(history):
-                if not index.is_exact:
-                    return None
-                raise _difference(history.block)
-            results.append(read(history))
+        try:
+            for history in replay.histories.values():
+                await slices.pause()
+                for op in collected[followed:]:
+                    replay.follow(op)
+                followed = len(collected)
+                # From here to the next pause nothing comes between.
+                if not self._same_result(history):
+                    if not exact:
+                        return None
+                    raise _difference(history.block)
+                results.append(read(history))
+        finally:
+            for history in replay.histories.values():
+                history.release()
         return results
 
     def follow(self, op: Callable[[], StoredOp]) -> None:
@@ -210,8 +206,9 @@ class HistoryCache:
         for exact in (False, True):
             async with self._collected() as (begun, collected):
                 try:
+                    copied = {} if exact else known
                     replay = await self._authors.replay(
-                        numbers, begun, exact=exact, known={} if exact else known
+                        self._context, numbers, begun, exact=exact, known=copied
                     )
                     for op in collected:
                         replay.follow(op)
@@ -249,9 +246,6 @@ class HistoryCache:
         finally:
             # Not the first that is equal: others may be reading too.
             self._collecting = [one for one in self._collecting if one is not collected]
-
-    def _new_history(self, block: str) -> BlockHistory:
-        return new_history(block, self._document.schema(block))
 
 
 def _difference(block: str) -> RuntimeError:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from antiphon_kernel.storage import (
@@ -17,9 +14,9 @@ from antiphon_kernel.storage import (
     Journal,
     StoredOp,
 )
-from antiphon_kernel.tasks import TimeSlice
+from antiphon_kernel.tasks import TimeSlice, portions
 from antiphon_kernel.yjs.causal_order import in_causal_order
-from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.id_set import IdRange, ItemRuns
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct, decode_update
 
 SYNC: Final = "sync"
@@ -34,35 +31,6 @@ _OPS_READ: Final = 200
 _BYTES_READ: Final = 2_000_000
 
 
-@dataclass(slots=True)
-class _Runs:
-    """Items of one CRDT client: each run begins at a clock and belongs to one block."""
-
-    starts: array[int] = field(default_factory=lambda: array("I", [0]))
-    blocks: array[int] = field(default_factory=lambda: array("I", [NO_BLOCK]))
-    end: int = 0
-
-    def add(self, start: int, end: int, block: int) -> None:
-        if start > self.end:
-            self._append(self.end, NO_BLOCK)
-        if end > self.end:
-            self._append(max(start, self.end), block)
-            self.end = end
-
-    def _append(self, start: int, block: int) -> None:
-        if self.blocks[-1] != block:
-            self.starts.append(start)
-            self.blocks.append(block)
-
-    def within(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """`(start, end, block)` of each run in a range of clocks."""
-        at, end = bisect_right(self.starts, start) - 1, min(end, self.end)
-        while start < end:
-            border = self.starts[at + 1] if at + 1 < len(self.starts) else end
-            yield start, min(border, end), self.blocks[at]
-            start, at = border, at + 1
-
-
 class ItemOwners:
     """Maps CRDT items to the numbers of the blocks that they are part of."""
 
@@ -72,7 +40,7 @@ class ItemOwners:
             number_of: the number of a block by its id, `NO_BLOCK` for those of no interest.
         """
         self._number_of = number_of
-        self._clients: dict[int, _Runs] = {}
+        self._runs = ItemRuns()
 
     def assign(self, update: DecodedUpdate, block: int) -> None:
         """Record that every item of an update belongs to one block."""
@@ -89,10 +57,9 @@ class ItemOwners:
                 block = self._owner(struct)
                 self._add(struct, block)
                 structs.setdefault(block, []).append(struct)
-        for client, start, end in update.deletions:
-            if client in self._clients:
-                for begin, border, block in self._clients[client].within(start, end):
-                    deletions.setdefault(block, []).append(IdRange(client, begin, border))
+        for ids in update.deletions:
+            for part, block in self._runs.within(ids):
+                deletions.setdefault(block, []).append(part)
         return {
             block: DecodedUpdate(tuple(structs.get(block, ())), tuple(deletions.get(block, ())))
             for block in structs.keys() | deletions.keys()
@@ -100,17 +67,14 @@ class ItemOwners:
         }
 
     def _add(self, struct: Struct, block: int) -> None:
-        runs = self._clients.setdefault(struct.client, _Runs())
-        runs.add(struct.clock, struct.clock + struct.length, block)
+        ids = IdRange(struct.client, struct.clock, struct.clock + struct.length)
+        self._runs.add(ids, block)
 
     def _owner(self, struct: Struct) -> int:
         beside = struct.parent or struct.origin or struct.right_origin
         if isinstance(beside, ItemId):
-            runs = self._clients.get(beside.client)
-            if runs is None:
-                return NO_BLOCK
-            found = next(runs.within(beside.clock, beside.clock + 1), None)
-            return found[2] if found is not None else NO_BLOCK
+            ids = IdRange(beside.client, beside.clock, beside.clock + 1)
+            return next(self._runs.within(ids))[1]
         if beside == _ROOT and struct.key is not None:
             return self._number_of(struct.key)
         return NO_BLOCK
@@ -174,16 +138,11 @@ class JournalIndex:
 
     async def ops(self, seqs: Iterable[int]) -> AsyncIterator[StoredOp]:
         """Read transactions that have been indexed, in order, a bounded piece at a time."""
-        slices, piece, size = TimeSlice(), list[int](), 0
-        for seq in chain(sorted(seqs), (None,)):
-            if seq is None or len(piece) == _OPS_READ or size > _BYTES_READ:
-                for op in await self._journal.ops(self._context, seqs=piece):
-                    yield op
-                    await slices.pause()
-                piece, size = [], 0
-            if seq is not None:
-                piece.append(seq)
-                size += self._op_sizes[seq]
+        slices, size_of = TimeSlice(), self._op_sizes.__getitem__
+        for piece in portions(sorted(seqs), size_of, size=_BYTES_READ, count=_OPS_READ):
+            for op in await self._journal.ops(self._context, seqs=piece):
+                yield op
+                await slices.pause()
 
     async def _unseen(self, touches: Sequence[ChangeRow[int]]) -> dict[int, Collection[int]]:
         """The blocks that transactions concern, by `seq`, if the index is to be exact."""

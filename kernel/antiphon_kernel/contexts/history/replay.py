@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -77,11 +77,6 @@ def history_change(op: StoredOp, update: DecodedUpdate, version: int) -> History
     return HistoryChange(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
 
 
-def new_history(block: str, schema: Schema) -> BlockHistory:
-    """Return a history that has not followed anything yet."""
-    return BlockHistory(block, [names for names, part in each_part(schema) if is_counter(part)])
-
-
 def text_paths(schema: Schema) -> list[str | None]:
     """Return the path of each text in a content."""
     return [path_of(names) for names, part in each_part(schema) if is_text(part)]
@@ -121,61 +116,75 @@ def inherit(history: BlockHistory, copied: Copied) -> None:
 
 
 class InheritedAuthors:
-    """Reader of the authors of texts in one context that were copied from another one.
+    """Reader of histories, with the authors of texts that were copied from another context.
 
     Imports and drifts state the authors with each text. A fork states where it was copied from, and
     they are read from the transactions of its source: forking takes no longer after a long history.
+
+    Reading raises DifferentTextError unless it is exact: then transactions are read, too, that
+    concern a block without touching it. It raises CorruptContextError if the source of a fork
+    cannot be read, and storage_failed.
     """
 
-    def __init__(
-        self, journal: Journal, context: ContextRow, schema_of: Callable[[str], Schema]
-    ) -> None:
+    def __init__(self, journal: Journal, schema_of: Callable[[str], Schema]) -> None:
         """`schema_of`: the schema of a block of the context; a copy has that of its original."""
         self._journal = journal
-        self._context = context
         self._schema_of = schema_of
 
-    async def read(self, blocks: Mapping[int, str], *, exact: bool) -> Inherited:
-        """Return the copied texts of blocks; nothing of those that are no copies.
-
-        Args:
-            blocks: the id of each block, by its number.
-            exact: whether transactions are read that concern a block without touching it.
-
-        Raises:
-            DifferentTextError: if the reading must be exact.
-            CorruptContextError: if the source of a fork cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await self._inherited(self._context, blocks, exact=exact)
-
-    async def replay(
-        self, blocks: Mapping[int, str], upto: int, *, exact: bool, known: Inherited
-    ) -> FollowedHistories:
-        """Return the histories of blocks up to a transaction; else as `read`.
-
-        `known`: copied texts that need not be read.
-        """
-        return await self._replay(self._context, blocks, upto, exact=exact, known=known)
-
-    async def as_of(self, blocks: Mapping[int, str], version: int) -> dict[str, Copied]:
-        """Return the texts of blocks as they were at a version of the context, with their authors.
-
-        Takes and raises what `read` does.
-        """
+    async def as_of(
+        self, row: ContextRow, blocks: Mapping[int, str], version: int
+    ) -> dict[str, Copied]:
+        """Return the texts of blocks as they were at a version of their context, with authors."""
         try:
-            found = await self._texts(self._context, version, blocks, exact=False)
+            found = await self._texts(row, version, blocks, exact=False)
         except DifferentTextError:
-            found = await self._texts(self._context, version, blocks, exact=True)
+            found = await self._texts(row, version, blocks, exact=True)
         return {blocks[number]: texts for number, texts in found.items()}
 
-    async def _inherited(
-        self, row: ContextRow, blocks: Mapping[int, str], *, exact: bool, known: Inherited = _NONE
-    ) -> Inherited:
-        """Return the copied texts of blocks of a context, which may be a source of this one.
+    async def replay(
+        self,
+        row: ContextRow,
+        blocks: Mapping[int, str],
+        upto: int,
+        *,
+        exact: bool,
+        known: Inherited = _NONE,
+        index: JournalIndex | None = None,
+    ) -> FollowedHistories:
+        """Return the histories of blocks of a context up to a transaction.
 
-        `blocks` has their ids in the context that is asked about, by number.
+        Args:
+            row: the context, or a source of it.
+            blocks: their ids in the context that is asked about, by number.
+            known: copied texts that need not be read.
+            index: of the transactions, if there is one already, which is exact if this is.
         """
+        histories = dict[int, BlockHistory]()
+        for number, one in blocks.items():
+            parts = each_part(self._schema_of(one))
+            counters = [names for names, part in parts if is_counter(part)]
+            histories[number] = BlockHistory(moved_block(one, row.id), counters)
+        inherited = await self._inherited(row, blocks, exact=exact, known=known)
+        replay, slices = FollowedHistories(histories, inherited), TimeSlice()
+        if exact and index is None:
+            numbers = await self._journal.block_numbers(row)
+            index = JournalIndex(self._journal, row, lambda one: numbers.get(one, NO_BLOCK))
+            await index.extend(upto)
+            await index.make_exact()
+        if index is None:
+            for op in await self._journal.ops(row, upto=upto, blocks=histories):
+                replay.follow(op)
+                await slices.pause()
+        else:
+            async for op in index.ops({seq for number in blocks for seq in index.seqs[number]}):
+                replay.follow(op)
+                await slices.pause()
+        return replay
+
+    async def _inherited(
+        self, row: ContextRow, blocks: Mapping[int, str], *, exact: bool, known: Inherited
+    ) -> Inherited:
+        """Return the copied texts of blocks; nothing of those that are no copies."""
         found = {**known, **copied_texts(await self._journal.inherited(row, blocks))}
         origin = row.origin
         copied = {
@@ -196,49 +205,12 @@ class InheritedAuthors:
     async def _texts(
         self, row: ContextRow, upto: int, blocks: Mapping[int, str], *, exact: bool
     ) -> dict[int, Copied]:
-        """Return the texts of blocks of a context as they were at a version of it."""
         found: dict[int, Copied] = {}
-        replay = await self._replay(row, blocks, upto, exact=exact)
+        replay = await self.replay(row, blocks, upto, exact=exact)
         for number, history in replay.histories.items():
             found[number] = texts_of(history, self._schema_of(blocks[number]))
             history.release()
         return found
-
-    async def _replay(
-        self,
-        row: ContextRow,
-        blocks: Mapping[int, str],
-        upto: int,
-        *,
-        exact: bool,
-        known: Inherited = _NONE,
-    ) -> FollowedHistories:
-        histories = {
-            number: new_history(moved_block(one, row.id), self._schema_of(one))
-            for number, one in blocks.items()
-        }
-        inherited = await self._inherited(row, blocks, exact=exact, known=known)
-        replay = FollowedHistories(histories, inherited)
-        slices = TimeSlice()
-        async for op in self._ops(row, upto, histories, exact=exact):
-            replay.follow(op)
-            await slices.pause()
-        return replay
-
-    async def _ops(
-        self, row: ContextRow, upto: int, numbers: Collection[int], *, exact: bool
-    ) -> AsyncIterator[StoredOp]:
-        """The transactions of a source that concern some of its blocks."""
-        if not exact:
-            for op in await self._journal.ops(row, upto=upto, blocks=numbers):
-                yield op
-            return
-        known = await self._journal.block_numbers(row)
-        index = JournalIndex(self._journal, row, lambda block: known.get(block, NO_BLOCK))
-        await index.extend(upto)
-        await index.make_exact()
-        async for op in index.ops({seq for number in numbers for seq in index.seqs[number]}):
-            yield op
 
 
 def with_block(runs: Iterable[Run], block: str | None) -> list[Run]:

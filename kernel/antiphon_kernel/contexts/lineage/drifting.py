@@ -53,8 +53,8 @@ class TakenBlocks:
         """Read the authors of blocks; `document` has them as they were at the version."""
         numbers = await journal.block_numbers(row, blocks)
         known = {number: block for block, number in numbers.items()}
-        authors = InheritedAuthors(journal, row, document.schema)
-        return cls(document, blocks, await authors.as_of(known, version) if known else {})
+        authors = InheritedAuthors(journal, document.schema)
+        return cls(document, blocks, await authors.as_of(row, known, version) if known else {})
 
 
 @dataclass(frozen=True, slots=True)

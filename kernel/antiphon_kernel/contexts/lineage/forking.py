@@ -82,8 +82,8 @@ async def read_now(context: Context, client_id: int) -> Document:
     return load((state,), client_id, headers)
 
 
-def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader]) -> Document:
-    """Return the document of a whole state, and of the headers of its blocks."""
+def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader] = ()) -> Document:
+    """Return the document of a whole state, and of the headers of its blocks that are known."""
     document = Document(client_id)
     document.apply_part(merge(state))
     for _ in document.finish_parts(headers=headers):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from antiphon_kernel.cluster import forwarding
@@ -25,7 +27,7 @@ from antiphon_kernel.storage import (
     SearchTable,
     row_number,
 )
-from antiphon_kernel.tasks import BackgroundTasks
+from antiphon_kernel.tasks import BackgroundTasks, portions
 from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
 from antiphon_kernel.types.signal import Signal
 
@@ -123,9 +125,9 @@ class SearchIndex:
         while True:
             found = await self.table.candidates(wanted, after, _BLOCKS)
             last = found[-1][0] if len(found) == _BLOCKS else None
-            lengths = {row: length for row, length in found if row not in changed}
+            lengths = Counter({row: length for row, length in found if row not in changed})
             due = [row for row in changed if row > after and (last is None or row <= last)]
-            for rows in _portions(sorted([*lengths, *due]), lengths):
+            for rows in _portions(sorted([*lengths, *due]), lengths.__getitem__):
                 stored = await self.table.texts([row for row in rows if row in lengths])
                 read = [_read(row, *changed[row]) for row in rows if row in changed]
                 for context in {changed[one.row][0] for one in read}:
@@ -149,36 +151,17 @@ class SearchIndex:
     async def _index(self, row: ContextRow, context: Context) -> None:
         seq = context.seq
         await context.wait_persisted()
-        waiting: list[IndexedText] = []
-        size = 0
-        for number, block in await self.table.changed(row.number):
-            waiting.append(_read(row_number(row.number, number), context, block))
-            size += len(waiting[-1].text)
-            if len(waiting) >= _BLOCKS or size >= _CODE_POINTS:
-                await self._store(context, waiting)
-                waiting, size = [], 0
-                if self._stopping:
-                    return
-        await self._store(context, waiting)
+        changed = await self.table.changed(row.number)
+        read = (_read(row_number(row.number, number), context, block) for number, block in changed)
+        for texts in _portions(read, lambda one: len(one.text)):
+            await context.wait_persisted()  # a version lost in a failing commit is given again
+            await self.table.store(texts)
+            if self._stopping:
+                return
         await self.table.mark_indexed(row.number, seq)
 
-    async def _store(self, context: Context, texts: Sequence[IndexedText]) -> None:
-        await context.wait_persisted()  # a version that is lost in a failing commit is given again
-        await self.table.store(texts)
 
-
-def _portions(rows: Sequence[int], lengths: Mapping[int, int]) -> Iterator[Sequence[int]]:
-    """Rows in portions that are read in one go."""
-    portion: list[int] = []
-    size = 0
-    for row in rows:
-        portion.append(row)
-        size += lengths.get(row, 0)
-        if len(portion) == _BLOCKS or size >= _CODE_POINTS:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion
+_portions: Final = partial(portions, size=_CODE_POINTS, count=_BLOCKS)
 
 
 def _read(row: int, context: Context, block: str) -> IndexedText:

@@ -35,7 +35,6 @@ class McpClient:
     telling: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Tells of changes of what it has subscribed to in its session, by URI."""
     calls: set[asyncio.Task[dict[str, Any]]] = field(default_factory=set)
-    """Calls under way."""
     leaving: asyncio.TimerHandle | None = None
     """When it has been idle for too long."""
 

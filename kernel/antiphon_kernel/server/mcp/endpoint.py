@@ -87,11 +87,7 @@ class McpEndpoint:
             await self._serving
 
     async def _start(self) -> tuple[ModuleType, StreamableHTTPSessionManager]:
-        """Return what serves the sessions, begun when the first client comes.
-
-        Raises:
-            AntiphonError: if the library is not installed.
-        """
+        """Return what serves the sessions; raises AntiphonError if its library is not there."""
         async with self._starting:
             if self._service is None:
                 try:

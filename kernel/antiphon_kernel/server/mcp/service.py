@@ -295,11 +295,7 @@ def _resource(block: dict[str, Any]) -> types.Resource:
 
 
 def _reference(uri: str) -> str:
-    """Return the block of a URI as tools take it.
-
-    Raises:
-        MCPError: if it is none of ours.
-    """
+    """Return the block of a URI as tools take it; raises MCPError if it is none of ours."""
     context, _, block = uri.removeprefix(_SCHEME).partition("/")
     if not uri.startswith(_SCHEME) or not context or not block:
         said = f"Unknown resource {quote(uri)}: resources/list shows those that there are."

@@ -158,7 +158,7 @@ class SyncConnection:
         """Whether the document that it comes with is of no use any more."""
         self.awareness_client: int | None = None
         self.goodbye: CloseFrame | None = None
-        self._finished = asyncio.Event()
+        self._finished: asyncio.Future[None] = self._loop.create_future()
         self.sending_since: float | None = None
         """When the frame that the client does not read was handed over."""
         self.is_listened_to = False
@@ -211,7 +211,7 @@ class SyncConnection:
         """Say goodbye and hang up; the first reason counts."""
         if self.goodbye is None:
             self.goodbye = goodbye
-            self._finished.set()
+            self._finished.set_result(None)
             self.outgoing.wake()
 
     async def wait_closed(self, work: asyncio.Task[Any]) -> bool:
@@ -219,12 +219,11 @@ class SyncConnection:
 
         Raises nothing that `work` raises.
         """
-        finished = asyncio.create_task(self._finished.wait(), name="sync goodbye")
+        either: set[asyncio.Future[Any]] = {work, self._finished}
         try:
-            await asyncio.wait((work, finished), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return work.done()
         finally:
-            finished.cancel()
             work.cancel()
 
     def _saved(self) -> None:

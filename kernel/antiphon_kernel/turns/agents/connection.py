@@ -18,7 +18,13 @@ from acp.interfaces import Client
 from pydantic import ValidationError
 
 from antiphon_kernel.config.agents import AgentConfig
-from antiphon_kernel.shell import LINGER_SECONDS, ErrorLog, run_service, wait_exited
+from antiphon_kernel.shell import (
+    LINGER_SECONDS,
+    ErrorLog,
+    read_lines,
+    run_service,
+    wait_exited,
+)
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
@@ -27,14 +33,6 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _UPDATE: Final = "session/update"
-
-_LINE_BYTES: Final = 16_000_000
-"""The longest line that an agent may send."""
-
-_LOOK_SECONDS: Final = 0.1
-"""Between two looks whether it has exited, which most often the end of what it says tells."""
-
-_READ_BYTES: Final = 65_536
 
 
 class AgentFailed(Exception):
@@ -62,12 +60,11 @@ class AgentConnection:
         updated: Callable[[schema.SessionNotification], Awaitable[None]],
     ) -> None:
         """`stack` ends the process."""
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stderr is not None
         self._process, self._stack, self._log, self._updated = process, stack, log, updated
-        self._output, self._read, self._problem = process.stdout, bytearray(), ""
+        self._lines, self._problem = read_lines(process, self._heard), ""
         self._heard()
-        exited, errors = wait_exited(process, _LOOK_SECONDS), log.read(process.stderr, self._heard)
-        self._exited = asyncio.create_task(exited, name="exit of an agent")
+        errors = log.read(process.stderr, self._heard)
         self._errors = asyncio.create_task(errors, name="stderr of an agent")
         self._ending: asyncio.Task[None] | None = None
         self.agent = ClientSideConnection(cast(Client, client), self)
@@ -102,7 +99,7 @@ class AgentConnection:
     @property
     def has_ended(self) -> bool:
         """Return whether its process has ended, or is being ended."""
-        return self._ending is not None or self._exited.done()
+        return self._ending is not None or self._process.returncode is not None
 
     async def answered(self, request: Awaitable[T], silence: float | None = None) -> T:
         """Return the answer to a request.
@@ -146,7 +143,6 @@ class AgentConnection:
 
     async def _end(self) -> None:
         await self._stack.aclose()
-        await self._exited
         # A process that has left the group may hold the pipe open.
         await asyncio.wait({self._errors}, timeout=LINGER_SECONDS)
         self._errors.cancel()
@@ -172,51 +168,29 @@ class AgentConnection:
 
     async def receive(self) -> dict[str, Any] | None:
         """Return the next message that is no update; None at the end."""
-        while (line := await self._line()) is not None:
-            try:
-                message = _message(line)
-                if message.get("method") != _UPDATE or "id" in message:
-                    return message
-                update = schema.SessionNotification.model_validate(message.get("params"))
-            except (ValueError, RecursionError):
-                if line.strip():
-                    said = truncate(line[:400].decode(errors="replace"))
-                    _log.warning("what an agent has sent is skipped: %s", said)
-            else:
-                await self._updated(update)
+        try:
+            async for line in self._lines:
+                try:
+                    message = _message(line)
+                    if message.get("method") != _UPDATE or "id" in message:
+                        return message
+                    update = schema.SessionNotification.model_validate(message.get("params"))
+                except (ValueError, RecursionError):
+                    if line.strip():
+                        said = truncate(line[:400].decode(errors="replace"))
+                        _log.warning("what an agent has sent is skipped: %s", said)
+                else:
+                    await self._updated(update)
+        except ValueError as error:
+            self._problem = f"has sent {error}."
+        with suppress(TimeoutError):  # it may say by its exit code why it has ended
+            async with asyncio.timeout(LINGER_SECONDS):
+                await wait_exited(self._process)
         await self._end_process()
         return None
 
     async def close(self) -> None:
         """Do nothing: the pipes are closed with the process."""
-
-    async def _line(self) -> bytes | None:
-        searched = 0
-        while (at := self._read.find(b"\n", searched)) < 0:
-            searched = len(self._read)
-            if searched > _LINE_BYTES:
-                self._problem = f"has sent a line of more than {_LINE_BYTES:,} bytes."
-                return None
-            if not (data := await self._data()):
-                return None
-            self._read += data
-        line = bytes(self._read[:at])
-        del self._read[: at + 1]
-        return line
-
-    async def _data(self) -> bytes:
-        """Return what comes next; nothing once it has ended, even if others hold its pipe open."""
-        reading = asyncio.ensure_future(self._output.read(_READ_BYTES))
-        try:
-            await asyncio.wait({reading, self._exited}, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait({reading}, timeout=LINGER_SECONDS if self._exited.done() else None)
-            data = reading.result() if reading.done() else b""
-        finally:
-            reading.cancel()
-        if not data:
-            await asyncio.wait({self._exited}, timeout=LINGER_SECONDS)
-        self._heard()
-        return data
 
 
 def _message(line: bytes) -> dict[str, Any]:

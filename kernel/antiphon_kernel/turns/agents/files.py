@@ -133,11 +133,7 @@ def _merged(turn: AgentTurn, path: str, base: str, now: str, content: str) -> st
 
 
 async def _find(turn: AgentTurn, path: str) -> ProjectPath:
-    """Return a file of the project that the agent may see.
-
-    Raises:
-        AntiphonError: invalid_params, permission_denied.
-    """
+    """Return a file of the project that the agent may see; raises AntiphonError for others."""
     if not path.startswith("/"):
         raise invalid_params(f"{quote(path)} is not absolute: paths of ACP are.", field="path")
     kernel = turn.writer.kernel

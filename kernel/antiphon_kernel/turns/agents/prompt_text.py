@@ -6,15 +6,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
-from acp import schema
-from acp.helpers import (
-    ContentBlock,
-    embedded_text_resource,
-    image_block,
-    resource_block,
-    resource_link_block,
-    text_block,
-)
+from acp import helpers, schema
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import current_layout, layout_of
@@ -43,7 +35,7 @@ _SHARED: Final = (
 
 async def read_prompt(
     turn: AgentTurn, seen: int, can: schema.PromptCapabilities
-) -> tuple[list[ContentBlock], int]:
+) -> tuple[list[helpers.ContentBlock], int]:
     """Return the prompt of a turn, and the version of the context that it shows.
 
     Args:
@@ -63,13 +55,13 @@ async def read_prompt(
         (own if seen and item.block.author.id == me else before).append(item)
     told = _told(before) + [await _change(context, me, one, rows[one.block.id]) for one in own]
     text = without_mentions(context.document.text(turn.prompt))
-    parts: list[ContentBlock] = []
+    parts: list[helpers.ContentBlock] = []
     if any(told):
         told.insert(0, "Since you have last looked:" if seen else _SHARED)
-        parts.append(text_block("\n\n".join([*filter(None, told), "The message to you:"])))
+        parts.append(helpers.text_block("\n\n".join([*filter(None, told), "The message to you:"])))
     # A command of the agent's is one only at the beginning.
     at = 0 if text.startswith("/") else len(parts)
-    parts.insert(at, text_block(text))
+    parts.insert(at, helpers.text_block(text))
     parts += await _attachments(turn.writer.kernel, context, turn.prompt, can)
     return parts, version
 
@@ -113,9 +105,9 @@ async def _change(
 
 async def _attachments(
     kernel: Kernel, context: Context, message: str, can: schema.PromptCapabilities
-) -> list[ContentBlock]:
+) -> list[helpers.ContentBlock]:
     """Return the files of a message: by their place in the project, or as they were attached."""
-    parts: list[ContentBlock] = []
+    parts: list[helpers.ContentBlock] = []
     for header in attached_files(context, message):
         name, kind = (header.path or "file").rpartition("/")[2], header.media_type
         reference = FileReference.of(header.metadata)
@@ -124,13 +116,13 @@ async def _attachments(
         if path is not None and reference is not None:
             lines, uri = reference.lines, (kernel.project / path).as_uri()
             name += f"#L{lines.start + 1}-L{lines.stop}" if lines else ""
-            parts.append(resource_link_block(name, uri))
+            parts.append(helpers.resource_link_block(name, uri))
         elif text := context.document.text(header.id):
-            resource = embedded_text_resource(f"attachment:///{name}", text, mime_type=kind)
-            plain = text_block(f"Attached {name}:\n{text}")
-            parts.append(resource_block(resource) if can.embedded_context else plain)
+            resource = helpers.embedded_text_resource(f"attachment:///{name}", text, mime_type=kind)
+            plain = helpers.text_block(f"Attached {name}:\n{text}")
+            parts.append(helpers.resource_block(resource) if can.embedded_context else plain)
         elif data is not None and kind is not None and kind.startswith("image/") and can.image:
-            parts.append(image_block(b64encode(data).decode(), kind))
+            parts.append(helpers.image_block(b64encode(data).decode(), kind))
         else:
-            parts.append(text_block(f"[attached file: {name}]"))
+            parts.append(helpers.text_block(f"[attached file: {name}]"))
     return parts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -117,8 +116,8 @@ class AgentSession:
             if not answered.done():
                 async with asyncio.timeout(_STOP_SHARE * seconds):
                     await connection.answered(stop(), seconds)
-        except AgentRefused as error:
-            _log.info("%s refuses a prompt that was stopped: %s", self._config.name, error)
+        except AgentRefused:
+            pass  # it has stopped
         except (AgentFailed, TimeoutError) as error:
             _log.warning("%s is ended, since it does not stop: %s", self._config.name, error)
             await self.close()
@@ -209,28 +208,27 @@ class AgentSession:
                 await self._look()
                 await self._played.take(update)
 
-    async def set_mode(self, mode: str) -> None:
-        """Let the agent work in another of its modes.
+    async def choose(self, option: str, value: str | bool) -> None:
+        """Give an option of the session another value; `mode` has the modes of an agent that has no
+        option for them.
 
         Raises:
             AntiphonError: invalid_params, if it refuses, or does not run.
         """
-        await self._choose(lambda agent: agent.set_session_mode(session_id=self._id, mode_id=mode))
-        if self.modes is not None:
-            self.modes.current_mode_id = mode
-
-    async def set_option(self, option: str, value: str | bool) -> None:
-        """Give an option of the session another value, as `set_mode` does."""
-        given = {"config_id": option, "session_id": self._id, "value": value}
-        said = await self._choose(lambda agent: agent.set_config_option(**given))
-        self.config_options = list(said.config_options)
-
-    async def _choose(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
-        connection, name = self._connection, self._config.name
+        connection, seconds = self._connection, self._settings.agent_silence_seconds
+        is_mode = option == "mode" and all(one.id != "mode" for one in self.config_options)
         try:
             if connection is None or connection.has_ended:
                 raise AgentFailed("does not run here: it starts with the first message to it.")
-            seconds = self._settings.agent_silence_seconds
-            return await connection.answered(request(connection.agent), seconds)
+            agent: Any = connection.agent
+            if is_mode:
+                request = agent.set_session_mode(session_id=self._id, mode_id=str(value))
+                await connection.answered(request, seconds)
+                if self.modes is not None:
+                    self.modes.current_mode_id = str(value)
+            else:
+                given = {"config_id": option, "session_id": self._id, "value": value}
+                said = await connection.answered(agent.set_config_option(**given), seconds)
+                self.config_options = list(said.config_options)
         except AgentFailed as error:
-            raise invalid_params(f"{name} {error}", field="agent") from error
+            raise invalid_params(f"{self._config.name} {error}", field="agent") from error

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,8 +20,6 @@ from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -131,22 +129,19 @@ class AgentTerminals:
 
         run = partial(blocks.run_command, line, nothing_to_save, turn.presence.write_in)
         try:
-            async with asyncio.timeout(seconds):
-                await turn.asker.run(Permission.OWN, run)
+            with suppress(AntiphonError):  # somebody else has ended it
+                async with asyncio.timeout(seconds):
+                    await turn.asker.run(Permission.OWN, run)
         except TimeoutError:
             why = f"Stopped: it had not ended after {seconds:g} seconds."
             await self._fail(blocks, why, "time_limit")
         except AskerDismissed as error:
             why = error.command_refusal("this turn answers a message")
             await self._fail(blocks, why, INTERRUPTED)
-        except AntiphonError as error:
-            _log.info("the command of %s was ended by somebody else: %s", blocks.call, error)
 
     async def _fail(self, blocks: CallBlocks, why: str, reason: str) -> None:
         """Say why a command was ended, unless its agent may write nothing more."""
         writer = self._turn.writer
         if writer.kernel.sessions.dismissal(writer.actor) is None:
-            try:
+            with suppress(AntiphonError):  # somebody else has ended it
                 await run_uninterrupted(blocks.fail(why, stop_reason=reason))
-            except AntiphonError as error:
-                _log.info("the command of %s was ended before: %s", blocks.call, error)
