@@ -244,7 +244,6 @@ _drift = partial(_online, keys=(), owner=Owner.PAGE, takes=_among_messages, muta
 _contexts = partial(Action, modes=frozenset({Mode.CONTEXTS}), owner=Owner.SIDEBAR)
 _find = partial(Action, modes=frozenset({Mode.FIND}), owner=Owner.FIND)
 
-
 ACTIONS: Final[tuple[Action, ...]] = (
     # WRITE
     _write_message(

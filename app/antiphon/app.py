@@ -31,7 +31,7 @@ from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.action_scope import ActionScope, ConversationHost
-from antiphon.screens.background_tasks import ReportsFailedTasks
+from antiphon.screens.background_tasks import ReportsFailedTasks, wait_until
 from antiphon.screens.conversation_controllers import ConversationControllers
 from antiphon.screens.conversation_frame import ConversationFrame
 from antiphon.screens.conversation_screen import ConversationScreen, page_under
@@ -56,20 +56,18 @@ from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, l
 from antiphon.widgets.composer import DraftSync, random_seq
 from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.rejected_edits import mark_untold
-from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import count_of, join_names, quote
 
 END_SECONDS = 1.5
 """How long what is to be sent, or to be written down, may take when a signal ends the app."""
 
-
 LEADS: Final = {"@": "files", "#": "search_files"}
 """Actions by signs that are typed first in the palette."""
 
-LEAD_SECONDS: Final = 0.01
-LEAD_LOOKS: Final = 200
-"""Times between looks whether an action asks for something, and how many."""
+LEAD_SECONDS: Final = 2.0
+"""How long keys wait at most for such an action to ask for something."""
 
 _WHEEL = events.MouseScrollDown | events.MouseScrollUp
 
@@ -181,7 +179,7 @@ class AntiphonApp(App[None]):
             files = self.context.files
             scope = ActionScope(
                 *(host, page.session, frame, frame.area.cells, files, page.file),
-                *(keymap, self._memory, clock),
+                *(keymap, self._memory, clock or SystemClock()),
             )
             history = MessageHistory(state_folder(), kernel_name(self._options))
             return ConversationControllers(scope, page.name, self._keys, self._hints, history)
@@ -245,7 +243,7 @@ class AntiphonApp(App[None]):
 
     def _first_frame_drawn(self) -> None:
         """Whatever costs time and is not the first frame."""
-        self.session.start(self._memory.anchored_block(self.context.options.context or ""))
+        self.session.start(self._memory.place(self.context.options.context).block)
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGHUP, signal.SIGTERM):
@@ -321,10 +319,7 @@ class AntiphonApp(App[None]):
     async def _ask_by(self, action: str, release_keys: Callable[[], None]) -> None:
         page = self.document_screen
         page.call_action(action)
-        for _ in range(LEAD_LOOKS):
-            if self.screen is not page and self.focused is not None:
-                break
-            await asyncio.sleep(LEAD_SECONDS)
+        await wait_until(lambda: self.screen is not page and self.focused, LEAD_SECONDS)
         release_keys()
 
     def on_command_palette_option_highlighted(

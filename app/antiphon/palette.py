@@ -15,7 +15,6 @@ from antiphon.screens.conversation_screen import ConversationScreen
 
 _TITLE_COLUMNS: Final = 48
 
-
 _THEME: Final = "Theme: "
 
 

@@ -58,7 +58,6 @@ LONG_CONTEXT: Final = 500
 RECENT_BLOCKS: Final = 2_000
 """Blocks of a long context that are here at first; the others come when they are looked at."""
 
-
 _EDITS: Final = "edits"
 
 

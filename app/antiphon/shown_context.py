@@ -17,11 +17,8 @@ from antiphon.input_queue import InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import KernelFile, ProjectFiles
-from antiphon.screens.conversation_screen import (
-    ConversationScreen,
-    fit_pages,
-    shown_pages,
-)
+from antiphon.screens.background_tasks import wait_until
+from antiphon.screens.conversation_screen import ConversationScreen, fit_pages, shown_pages
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_restorer import Destination
 from antiphon.screens.view_state import ViewStateStore
@@ -122,7 +119,7 @@ class ShownContext:
     @property
     def name(self) -> str:
         """Return the context's name until its document says it."""
-        named = self.label or self._memory.label(self.options.context)
+        named = self.label or self._memory.place(self.options.context).label
         return named or self.options.context or DEFAULT_CONTEXT
 
     def _start_work(self, work: WorkType[None], name: str = "", group: str = "default") -> None:
@@ -290,7 +287,7 @@ class ShownContext:
         finally:  # also for a person who wants to be elsewhere meanwhile
             if (visit.block or visit.version) is not None and self._screen is not None:
                 self.screen.view.arrive(visit)
-            around = visit.block or self._memory.anchored_block(visit.context)
+            around = visit.block or self._memory.place(visit.context).block
             self.session.start(around, has_preview=visit.file is None)
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
@@ -347,7 +344,9 @@ class ShownContext:
         self._app.call_later(focused.set)  # behind the focus, which Textual sets later, too
         await focused.wait()
         if not is_late:  # what was written already is brought to the kernel, come what may
-            await wait_for_identity(self.session)
+            # Else somebody who may not write any more, and types on, would be refused again.
+            session = self.session
+            await wait_until(lambda: session.is_live and session.me is not None, KNOWN_SECONDS)
 
     async def _show_document(self, same_context: ConversationScreen | None = None) -> None:
         """Show the session's document; the message of a screen of the `same_context` goes on."""
@@ -391,28 +390,6 @@ class ShownContext:
             forget_first_screen(self._app)
             if is_replaced and screen is not None:
                 screen.source.document.close()  # else the CRDT keeps it in memory
-
-
-async def wait_for_identity(session: Session) -> None:
-    """Wait until the kernel has said what the person may do now, if it does so soon.
-
-    Else somebody who may not write any more, and types on, would be refused again and again.
-    """
-    heard = asyncio.Event()
-
-    def look() -> None:
-        if session.is_live and session.me is not None:
-            heard.set()
-
-    stops = (session.changed.listen(look), session.replica.presence_changed.listen(look))
-    try:
-        look()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KNOWN_SECONDS):
-                await heard.wait()
-    finally:
-        for stop in stops:
-            stop()
 
 
 def repeat_edits(document: Document, block: str, before: str, after: str) -> None:

@@ -151,7 +151,7 @@ async def test_message_without_models_shows_hint_once(
             await in_kernel(here, "again", is_draft=False)
             there.burst("@", *"nobody hello", "enter")
             await there.sees("Nobody is called nobody.")
-            assert sum("No model" in one.text for one in there.screen.hints) == 1
+            assert sum("No model" in one.text for one in there.screen.controllers.hints) == 1
 
 
 async def test_input_goes_on_when_every_key_of_a_burst_is_handled_and_message_is_shown_whole(

@@ -42,14 +42,6 @@ _REFUSAL: Final = (
     " this tool."
 )
 
-_OUTCOMES: Final[Mapping[ExitCode, str]] = {
-    ExitCode.OK: "done",
-    ExitCode.FAILED: "failed",
-    ExitCode.PERMISSION: "permission",
-    ExitCode.LIMIT: "limit",
-    ExitCode.INTERRUPTED: "interrupted",
-}
-
 
 @dataclass(eq=False)
 class HeadlessTurn:
@@ -289,7 +281,7 @@ class HeadlessTurn:
             code = ExitCode.LIMIT if self._error.get("kind") in _LIMITS else ExitCode.FAILED
         result = {
             "type": "result",
-            "outcome": _OUTCOMES[code],
+            "outcome": "done" if code is ExitCode.OK else code.name.lower(),
             "exit_code": int(code),
             "text": "\n\n".join(self._texts),
             "message": self._message,

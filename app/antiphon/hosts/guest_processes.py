@@ -7,20 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress
 
 Ended = Callable[[int], None]
 """Takes the exit code of a process, or the number of a signal below 0."""
-
-
-class GuestProcess(Protocol):
-    """A process that runs."""
-
-    def kill(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,7 @@ class GuestProcesses:
                 await asyncio.to_thread(first.start)
                 self._is_prepared = True
 
-    async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> GuestProcess:
+    async def start(self, request: GuestRequest, files: list[int], ended: Ended) -> BaseProcess:
         """Start a process.
 
         Args:

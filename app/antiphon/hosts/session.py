@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final, Protocol
 
-from antiphon.hosts.guest_processes import GuestProcess, GuestProcesses, GuestRequest
+from antiphon.hosts.guest_processes import GuestProcesses, GuestRequest
 from antiphon.hosts.kernel_link import KernelLink, OpenedSession
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -134,7 +135,7 @@ class GuestSession(ABC):
         self._early: list[bytes] = []
         """Input that came before there was a process."""
         self._input_ended = False
-        self._process: GuestProcess | None = None
+        self._process: BaseProcess | None = None
         self._reason: str | None = None
         self._is_waiting = True
         """The kernel has opened nothing yet, so that nothing is left open by a cancellation."""

@@ -6,6 +6,7 @@ Everything that the actions of a conversation have in common is here.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Final
 
 from textual.screen import Screen
@@ -21,7 +22,7 @@ from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import KernelCalls, Session
 from antiphon.widgets.editor import CellEditor
-from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Status
 
 READING = "READ"
@@ -64,37 +65,29 @@ class ConversationHost(Screen[None], ReportsFailedTasks):
         """Keep the view at what somebody sees or writes, until the first key."""
 
 
+@dataclass(eq=False)
 class ActionScope(KernelCalls):
     """Finds the cell that the person means, and says why nothing can be done with it."""
 
-    def __init__(
-        self,
-        host: ConversationHost,
-        session: Session,
-        frame: DocumentLayout,
-        cells: CellList,
-        files: ProjectFiles,
-        file: KernelFile | None,
-        keymap: KeyMap,
-        memory: ViewStateStore,
-        clock: Clock | None,
-    ) -> None:
-        super().__init__(session, host.hint)
-        self.host = host
-        self.frame = frame
-        self.area = frame.area
-        self.cells = cells
-        self.source = cells.source
-        self.composer = frame.composer
-        self.open_context = files.pages.open
-        self.files = files
-        self.file = file
-        """The file that fills the page; None if a conversation is shown."""
-        self.keymap = keymap
-        self.memory = memory
-        self.clock = clock or SystemClock()
+    host: ConversationHost
+    session: Session
+    frame: DocumentLayout
+    cells: CellList
+    files: ProjectFiles
+    file: KernelFile | None
+    """The file that fills the page; None if a conversation is shown."""
+    keymap: KeyMap
+    memory: ViewStateStore
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        super().__init__(self.session, self.host.hint)
+        self.area = self.frame.area
+        self.source = self.cells.source
+        self.composer = self.frame.composer
+        self.open_context = self.files.pages.open
         self.models = KnownModels(self)
-        self.mode = Mode.WRITE if file is None else Mode.NAVIGATE
+        self.mode = Mode.WRITE if self.file is None else Mode.NAVIGATE
 
     @property
     def mode_word(self) -> str:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.worker import Worker, WorkerState, WorkType
+
+LOOK_SECONDS: Final = 0.01
+"""Between two looks whether what is waited for has happened."""
+
+
+async def wait_until(condition: Callable[[], object], seconds: float) -> None:
+    """Wait until a condition holds, but not for longer than some seconds."""
+    for _ in range(round(seconds / LOOK_SECONDS)):
+        if condition():
+            return
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 class ReportsFailedTasks(DOMNode):

@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 
 from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
+from antiphon.screens.background_tasks import wait_until
 from antiphon.screens.cell_list import EARLIER_CELLS, results_of
 from antiphon.screens.picker import PickerEntry, choose
 from antiphon.widgets.block_list import CellChange
 from antiphon_kernel.types.enums import BlockKind
 
 IT_STAYS = "It stays where it is."
+
+SHOWN_SECONDS = 1.0
+"""How long is waited at most for a cell to be in the replica."""
 
 
 class ToolCall(NamedTuple):
@@ -200,10 +204,10 @@ class CellArranger(Controller):
 
     async def until_shown(self, block: str) -> None:
         """Wait for the replica: the kernel answers a call and sends the change beside it."""
-        for _ in range(50):
-            if block in self._source.document and not self._source.is_hidden(block):
-                return
-            await asyncio.sleep(0.02)
+        source = self._source
+        await wait_until(
+            lambda: block in source.document and not source.is_hidden(block), SHOWN_SECONDS
+        )
 
     async def action_exclude(self) -> None:
         block = self._scope.cell_to("exclude", finished=False)

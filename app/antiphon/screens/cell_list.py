@@ -23,7 +23,6 @@ FIRST_CELL: Final = "This is the first cell."
 
 LAST_CELL: Final = "This is the last cell."
 
-
 CELLS_ABOVE: Final = 200
 """Cells above the view from which on earlier ones are read; some screens full."""
 

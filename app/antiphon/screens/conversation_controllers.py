@@ -45,7 +45,6 @@ LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
 called: that is no part of the document that is followed."""
 
-
 NOTICED_SECONDS: Final = 1.0
 """A connection that is lost for less than this was not missed."""
 

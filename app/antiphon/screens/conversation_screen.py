@@ -59,10 +59,8 @@ class ConversationScreen(ConversationHost):
         self._retired = self._is_behind = False
         parts = self.controllers = control(self)
         frame.parts = frame.area.parts = frame.composer.parts = parts
-        self._session = parts.scope.session
         self.keymap = parts.scope.keymap
         self.user = parts.source.user
-        self.hints = parts.hints
         self.source = parts.source
         self.cells = parts.cells
         self.area = frame.area

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partialmethod
 
 from textual import work
 
@@ -42,11 +43,8 @@ class DocumentPage(DocumentView, ActionOwner):
     def action_back(self) -> None:
         self.leave()
 
-    def action_edit_next(self) -> None:
-        self.edit_neighbour(1)
-
-    def action_edit_previous(self) -> None:
-        self.edit_neighbour(-1)
+    action_edit_next = partialmethod(DocumentView.edit_neighbour, 1)
+    action_edit_previous = partialmethod(DocumentView.edit_neighbour, -1)
 
     def action_reading(self) -> None:
         block, model, session = self.cells.focused_cell, None, self.parts.scope.session

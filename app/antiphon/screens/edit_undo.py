@@ -15,6 +15,7 @@ from antiphon.screens.tour import Tour
 from antiphon.time_format import format_time_since
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import count_of
 
 _MOST_VERSIONS: Final = 1_000
 """Versions in one answer of the kernel."""
@@ -64,8 +65,7 @@ def _amount(size: Mapping[str, int]) -> str:
             return f"{size[unit]:,} {unit}"
     if size["words"]:
         return "1 word"
-    characters = size["characters"]
-    return f"{characters} character{'s' * (characters > 1)}" if characters else ""
+    return count_of(size["characters"], "character") if size["characters"] else ""
 
 
 class Author(NamedTuple):

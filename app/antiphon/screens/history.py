@@ -74,11 +74,8 @@ class HistorySource(Controller):
         super().__init__(scope)
         document, source = scope.session.document, scope.source
         self.order = [one for one in document.block_ids() if not source.is_hidden(one)]
+        self.author = source.shown_name
         self._names = {one: scope.name(one) for one in source.ids()}
-
-    def author(self, principal: str) -> tuple[str, int]:
-        """Return name and colour slot of a principal."""
-        return self._source.shown_name(principal)
 
     def name(self, block: str) -> str:
         """Return the number of a cell as it was when the history was opened."""
@@ -229,47 +226,37 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
             self._show()
 
     def action_step(self, steps: int) -> None:
-        self._go_or_hint(self._at + steps)
+        self.action_go(max(0, self._at + steps))
 
     def action_go(self, at: int) -> None:
-        history = self._history
-        self._go_or_hint(at if at >= 0 or history is None else len(history.steps) + at)
-
-    def _go_or_hint(self, at: int) -> None:
-        before = self._at
-        self._go(at)
+        """Show a version; one below 0 is counted from the end."""
         if self._history is None:
             self.hint(_READING)
-        elif self._at == before:
-            self.hint(f"This is the {'first' if not before else 'last'} version.")
+        elif not self._go(at if at >= 0 else self._count + at):
+            self.hint(f"This is the {'last' if self._at else 'first'} version.")
 
-    def _go(self, at: int) -> None:
-        history = self._history
-        if history is None:
-            return
-        at = max(0, min(at, len(history.steps) - 1))
-        if at != self._at:
-            self._at = at
+    def _go(self, at: int) -> bool:
+        """Show a version, or the nearest that there is; whether it is another one."""
+        before, self._at = self._at, max(0, min(at, self._count - 1))
+        if self._at != before:
             self._show()
+        return self._at != before
 
     def action_play(self) -> None:
-        history = self._history
-        if history is None:
+        if self._history is None:
             self.hint(_READING)
             return
         if self._playing is not None:
             self._end_playing()
             return
-        if self._at == len(history.steps) - 1:
+        if self._at == self._count - 1:
             self._go(0)
-        stride = max(1, len(history.steps) // PLAY_STEPS)
+        stride = max(1, self._count // PLAY_STEPS)
         self._playing = self.set_interval(PLAY_SECONDS, lambda: self._play(stride))
         self._show()
 
     def _play(self, stride: int) -> None:
-        before = self._at
-        self._go(self._at + stride)
-        if self._at == before:
+        if not self._go(self._at + stride):
             self._end_playing()
 
     def _end_playing(self) -> None:

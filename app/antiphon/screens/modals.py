@@ -47,12 +47,10 @@ LONGEST: Final = 100_000
 Rows = Callable[[int, CellTheme], Sequence[Sequence[StatusSpan]]]
 """The lines of a page at a width."""
 
-
 KEY_ADVICE: Final = (
     "The name is a wish. Ask the person for the fingerprint of their key, by another way than this"
     " one, before you let them in: ssh-keygen -lf ~/.ssh/id_ed25519.pub shows it."
 )
-
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from antiphon_kernel.client.ownership import make_state_folder, write_private
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.quoting import count_of, quote
 
 _CONFLICTS = (ErrorCode.STALE_VERSION, ErrorCode.CONTENT_MISMATCH)
 
@@ -80,10 +80,8 @@ class OutsideEditor(Controller):
                 weighty=True,
             )
         elif made:
-            count = "1 change" if made == 1 else f"{made} changes"
-            hint(
-                f"Merged {count} from {Path(shlex.split(command)[0]).name} · <key:undo> takes back"
-            )
+            editor = Path(shlex.split(command)[0]).name
+            hint(f"Merged {count_of(made, 'change')} from {editor} · <key:undo> takes back")
         self._cells.focus_cell(block)
 
     async def _merge(self, block: str, before: str, after: str, version: int) -> tuple[int, int]:

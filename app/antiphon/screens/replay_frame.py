@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partialmethod
 from itertools import groupby
 from typing import Any, ClassVar, Final
 
@@ -103,11 +104,11 @@ class ReplayFrame(ConversationFrame):
         else:
             self._player.play()
 
-    def action_backward(self) -> None:
-        self._player.seek(self._player.at_ms - STEP_MS)
+    def _step(self, by_ms: int) -> None:
+        self._player.seek(self._player.at_ms + by_ms)
 
-    def action_forward(self) -> None:
-        self._player.seek(self._player.at_ms + STEP_MS)
+    action_backward = partialmethod(_step, -STEP_MS)
+    action_forward = partialmethod(_step, STEP_MS)
 
     def action_next_mark(self) -> None:
         marks = self._player.replay.marks
@@ -129,11 +130,11 @@ class ReplayFrame(ConversationFrame):
     def action_replay_end(self) -> None:
         self._player.seek(self._player.replay.duration_ms)
 
-    def action_faster(self) -> None:
-        self._player.set_speed(self._player.speed * 2)
+    def _change_speed(self, factor: float) -> None:
+        self._player.set_speed(self._player.speed * factor)
 
-    def action_slower(self) -> None:
-        self._player.set_speed(self._player.speed / 2)
+    action_faster = partialmethod(_change_speed, 2)
+    action_slower = partialmethod(_change_speed, 0.5)
 
     @work(exit_on_error=False)
     async def action_fork_replay(self) -> None:

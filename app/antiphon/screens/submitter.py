@@ -30,7 +30,6 @@ SLOW_AFTER = 2.0
 
 SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 
-
 CHECKED_CHARACTERS: Final = 5_000
 """The part of a message whose names are checked while it is written."""
 

@@ -87,7 +87,7 @@ class ViewRestorer(Controller):
         preview = self._session.preview
         if preview is None or self._preview is not None or self._session.is_live:
             return
-        block = self._arriving.block or self._scope.memory.anchored_block(preview.context)
+        block = self._arriving.block or self._scope.memory.place(preview.context).block
         if block is not None and block not in preview.document:
             return
         source = CellModel(preview.document, me=preview.me, user=self._cells.source.user)

@@ -111,21 +111,13 @@ class ViewStateStore:
         """Return the id of the context that was open last on this kernel."""
         return self._read().context
 
-    def label(self, context: str | None) -> str | None:
-        """Return the name that a context had when it was left; None if that is not known."""
-        kept = self._read().places.get(context or "")
-        return (kept.label or None) if kept is not None else None
-
-    def anchored_block(self, context: str) -> str | None:
-        """Return the cell at the view's anchor when a context was left; None if at the tail."""
-        kept = self._read().places.get(context)
-        return kept.block if kept is not None else None
+    def place(self, context: str | None) -> ViewState:
+        """Return what is remembered of a context: its defaults if that is nothing."""
+        return self._read().places.get(context or "", ViewState())
 
     def go_back(self, context: str, cells: BlockList) -> None:
         """Show what was on screen when this context was left."""
-        kept = self._read().places.get(context)
-        if kept is None:
-            return
+        kept = self.place(context)
         if kept.focused is not None and cells.has_cell(kept.focused):
             cells.focus_cell(kept.focused, reveal=False)
         if kept.block is not None:

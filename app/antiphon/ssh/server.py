@@ -10,6 +10,7 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -94,9 +95,6 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
         self._command = command
         return True
 
-    def subsystem_requested(self, subsystem: str) -> bool:
-        return False
-
     # Its beginning and its end
 
     async def admit(self) -> OpenedSession:
@@ -160,33 +158,14 @@ _WINDOW: Final = 128 * 1024
 """Bytes that a client may send before they have been taken."""
 
 
+@dataclass(slots=True)
 class GuestConnections:
     """Everybody who is connected. Belongs to one event loop."""
 
-    def __init__(self, context: SessionContext) -> None:
-        self.context = context
-        self._strangers: dict[GuestConnection, None] = {}
-        self._guests: set[GuestConnection] = set()
-
-    def add(self, one: GuestConnection) -> None:
-        """Take note of a connection, at the expense of the oldest that has not authenticated."""
-        self._strangers[one] = None
-        if len(self._strangers) > STRANGERS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
-            oldest.abort()
-
-    def admit(self, one: GuestConnection) -> None:
-        """Count a connection among those that have authenticated, if there is room."""
-        self._strangers.pop(one, None)
-        if len(self._guests) >= CONNECTIONS:
-            one.abort()
-            return
-        self._guests.add(one)
-
-    def discard(self, one: GuestConnection) -> None:
-        self._strangers.pop(one, None)
-        self._guests.discard(one)
+    context: SessionContext
+    strangers: dict[GuestConnection, None] = field(default_factory=dict)
+    """Those that have not authenticated, the oldest first."""
+    guests: set[GuestConnection] = field(default_factory=set)
 
 
 class GuestConnection(asyncssh.SSHServer):
@@ -205,8 +184,12 @@ class GuestConnection(asyncssh.SSHServer):
         self._sessions: set[SshSession] = set()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        self._connection = conn
-        self._connections.add(self)
+        self._connection, strangers = conn, self._connections.strangers
+        strangers[self] = None
+        if len(strangers) > STRANGERS:
+            oldest = next(iter(strangers))
+            del strangers[oldest]
+            oldest.abort()
         validate = conn.validate_public_key
 
         async def verified(username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
@@ -220,7 +203,8 @@ class GuestConnection(asyncssh.SSHServer):
         conn.validate_public_key = verified  # type: ignore[method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
+        self._connections.strangers.pop(self, None)
+        self._connections.guests.discard(self)
 
     def abort(self) -> None:
         self._connection.abort()
@@ -258,7 +242,11 @@ class GuestConnection(asyncssh.SSHServer):
         return True
 
     def auth_completed(self) -> None:
-        self._connections.admit(self)
+        self._connections.strangers.pop(self, None)
+        if len(self._connections.guests) >= CONNECTIONS:
+            self.abort()
+        else:
+            self._connections.guests.add(self)
 
     # What it wants: a session. All else stays refused, as the base class has it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partialmethod
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from rich.style import Style
@@ -178,12 +179,6 @@ class Sidebar(StatusRows, can_focus=True):
             self.chosen = here
         self._layout_rows()
 
-    def action_next_context(self) -> None:
-        self._step(1)
-
-    def action_previous_context(self) -> None:
-        self._step(-1)
-
     def _ids(self) -> list[str]:
         contexts = (one.id for one, _ in self._contexts)
         return [*contexts, *(one.context for one in self._files), *(one.id for one in self._tree)]
@@ -197,6 +192,9 @@ class Sidebar(StatusRows, can_focus=True):
         if self.chosen == before and abs(step) == 1:
             end = "last" if step > 0 else "first"
             self.host.hint(f"This is the {end} of the list.")
+
+    action_next_context = partialmethod(_step, 1)
+    action_previous_context = partialmethod(_step, -1)
 
     def action_open_context(self) -> None:
         self.host.open_context(self.chosen)

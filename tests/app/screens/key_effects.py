@@ -31,7 +31,7 @@ def situation(there: Opened) -> tuple[object, ...]:
         screen.composer.draft.text,
         None if editor is None else (editor.cursor_offset, editor.text),
         app.clipboard,
-        [id(one) for one in screen.hints],
+        [id(one) for one in screen.controllers.hints],
         [id(one) for one in getattr(app.screen, "hints", ())],
         screen.frame.notice.hint,
     )

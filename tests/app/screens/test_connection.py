@@ -95,7 +95,7 @@ async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here
         await there.edit()
 
         def has_warned(times: int) -> bool:
-            hints = there.screen.hints
+            hints = there.screen.controllers.hints
             return sum("Ctrl+Q again" in one.text for one in hints) == times
 
         for number in (1, 2):

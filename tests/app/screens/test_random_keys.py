@@ -595,7 +595,7 @@ def check(player: Player) -> None:
     """Nothing has raised, neither in the app nor in its background; editors show what there is."""
     app, screen = player.there.app, player.there.screen
     assert app.is_running and app.return_code in (None, 0), player.pressed[-12:]
-    said = [hint.text for hint in screen.hints]
+    said = [hint.text for hint in screen.controllers.hints]
     wrong = [text for text in said if "Something went wrong" in text]
     assert wrong == [], player.pressed[-30:]
     editor = screen.area.editor

@@ -93,7 +93,7 @@ async def test_hint_wraps_or_can_be_read_again(there: Opened) -> None:
             is_cut = rows[-1].endswith("…")
             assert is_cut or "".join(shown) == "".join(whole), text
             assert not is_cut or width == 40, f"{text} is cut at {width} columns"
-            assert bar.hint in [one.text for one in there.screen.hints]
+            assert bar.hint in [one.text for one in there.screen.controllers.hints]
             bar.clear_hint()
 
 

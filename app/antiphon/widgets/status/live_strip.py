@@ -32,7 +32,6 @@ from antiphon.widgets.status.line import (
     in_one_line,
     wrap_words,
 )
-from antiphon.widgets.themed import ThemedWidget
 
 MAX_LINES: Final = 3
 
@@ -40,7 +39,7 @@ NAME_COLUMNS: Final = 6
 """The least width of a name in the gutter, with the space after it."""
 
 
-class DraftPreview(ThemedWidget):
+class DraftPreview(StatusLine):
     """`guest › I wonder whether…`, above the composer."""
 
     @dataclass
@@ -50,11 +49,8 @@ class DraftPreview(ThemedWidget):
         block: str
 
     DEFAULT_CSS = """
-    DraftPreview { height: auto; width: 1fr; }
+    DraftPreview { height: auto; }
     """
-
-    margin: reactive[int] = reactive(1)
-    """Blank columns at the left."""
 
     _drafts: tuple[Draft, ...] = ()
 
@@ -82,17 +78,8 @@ class DraftPreview(ThemedWidget):
         text = " ".join(sanitize_for_display(draft.text[-4 * width :]).split())
         name = f"{draft.username} ".ljust(NAME_COLUMNS if not self.margin else 0)
         text = end_of(text, max(8, width - cell_len(name) - 4))
-        return fit(
-            [
-                StatusSpan(name, theme.author(draft.colour)),
-                StatusSpan("› ", theme.dim),
-                StatusSpan(text, theme.dim),
-            ],
-            (),
-            width,
-            theme.background,
-            margin=self.margin,
-        )
+        spans = [StatusSpan(name, theme.author(draft.colour)), StatusSpan(f"› {text}", theme.dim)]
+        return fit(spans, (), width, theme.background, margin=self.margin)
 
 
 TAIL: Final = 1000
@@ -152,18 +139,16 @@ def last_rows(text: str, width: int, count: int, *, is_markdown: bool = False) -
     return rows[-count:]
 
 
-class LiveStrip(ThemedWidget):
+class LiveStrip(StatusLine):
     """`aria  …and rests on it.▌  ▼ 14`, in one or two rows; not there while nobody writes."""
 
     class StripClicked(Message):
         """The person wants to go where somebody is writing."""
 
     DEFAULT_CSS = """
-    LiveStrip { height: auto; width: 1fr; }
+    LiveStrip { height: auto; }
     """
 
-    margin: reactive[int] = reactive(1)
-    """Blank columns at the left."""
     indent: reactive[int] = reactive(0)
     """Columns of the cells' gutter, in which names stand: the text stands behind it."""
 
@@ -225,7 +210,6 @@ _RULE_END: Final = 2
 
 WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
-
 
 REMEMBERED: Final = 200
 """Past hints that can be read again."""
