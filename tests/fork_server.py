@@ -44,8 +44,8 @@ MODULES: Final = ("antiphon", "antiphon_kernel", "antiphon.hosts", "antiphon.gue
 _CLONE: Final = {"x86_64": 56, "aarch64": 220}
 """Numbers of the system call; others are made by `os.fork`, whose child is the server's."""
 _CLONE_PARENT: Final = 0x8000
-_LEFT_OUT: Final = ("__main__", ".agent", ".mcp_bridge", ".anthropic", ".google", ".openai")
-"""Ends of the names of modules that take seconds to import and are rarely needed, or never."""
+_LEFT_OUT: Final = ("acp", "pydantic_ai", "anthropic", "google", "openai")
+"""Libraries that take seconds to import and are rarely needed; modules with them are left out."""
 
 _FIRST_FILE: Final = 3
 _ALL_FILES: Final = 1 << 16
@@ -267,10 +267,15 @@ def _child_of_parent() -> int:
 
 
 def _import_all() -> None:
+    for name in _LEFT_OUT:
+        sys.modules[name] = None  # type: ignore[assignment]  # to import it fails
     for name in ("antiphon", "antiphon_kernel"):
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
-            if not module.name.endswith(_LEFT_OUT):
-                importlib.import_module(module.name)
+            if not module.name.endswith("__main__"):
+                with suppress(ImportError):
+                    importlib.import_module(module.name)
+    for name in _LEFT_OUT:
+        del sys.modules[name]
 
 
 def serve(control: socket.socket) -> None:

@@ -15,6 +15,7 @@ from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import Machine
 from tests.e2e.test_run import END, TEXT, configure, scripted, wired
+from tests.waiting import wait_until
 from tests.wire.answering import Said, answer
 from tests.wire.server import JSON, WireAnswer, WireRequest, WireServer
 
@@ -93,7 +94,6 @@ def test_server_of_a_project_is_started_once_it_is_trusted_as_it_is(
         servers.write_text(json.dumps({"mcpServers": {"theirs": entry}}))
 
     def listed() -> dict[str, Any]:
-        machine.close()
         done = machine.succeed("call", "mcp.list", '{"start": true}')
         return {one["name"]: one for one in json.loads(done.stdout)["servers"]}
 
@@ -104,10 +104,13 @@ def test_server_of_a_project_is_started_once_it_is_trusted_as_it_is(
     unasked = machine.run("trust", str(machine.project))
     assert unasked.returncode == ExitCode.USAGE and "; exit 3" in unasked.stdout
     machine.succeed("trust", str(machine.project), "--yes")
-    assert "its process has ended" in listed()["theirs"]["problem"]
+    machine.close()
+    problem = wait_until(lambda: listed()["theirs"].get("problem"), "the end of its process")
+    assert "its process has ended" in problem
     assert ran.exists()
     ran.unlink()
     name("changed")
+    machine.close()
     assert listed() == {} and not ran.exists()
 
 

@@ -70,6 +70,15 @@ def coloured(
     return [[(text, on_ground(style)) for text, style in parts] for parts in found]
 
 
+def part_spans(parts: Sequence[tuple[str, Style]]) -> tuple[StyleSpan, ...]:
+    """Return the parts of a line by their columns."""
+    ends = list(accumulate(len(text) for text, _ in parts))
+    return tuple(
+        StyleSpan(end - len(text), end, style)
+        for end, (text, style) in zip(ends, parts, strict=True)
+    )
+
+
 def page_of_code(text: str, language: str, width: int, theme: CellTheme) -> RenderedCell:
     """Draw code in the rows in which an editor shows it."""
     source = SourceLines(text)
@@ -119,11 +128,7 @@ class CodeSource:
         may_stay = may_stay and any(below[at] for at in told)  # blank lines tell nothing
         lines = self._lines[first : told.stop if may_stay else line + _AHEAD]
         for at, parts in enumerate(coloured(lines, self.language, theme), first):
-            ends = list(accumulate(len(text) for text, _ in parts))
-            self._styled[at] = tuple(
-                StyleSpan(end - len(text), end, style)
-                for end, (text, style) in zip(ends, parts, strict=True)
-            )
+            self._styled[at] = part_spans(parts)
         if may_stay and all(self._styled.get(at) == below[at] for at in told):
             self._styled |= below
 

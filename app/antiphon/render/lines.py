@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -102,16 +103,14 @@ class RenderedLine(NamedTuple):
         )
 
 
+@dataclass(eq=False, slots=True)
 class LineChunk:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
-    __slots__ = ("_places", "first_line", "lines", "start")
-
-    def __init__(self, start: int, first_line: int, lines: Sequence[RenderedLine]) -> None:
-        self.start = start
-        self.first_line = first_line
-        self.lines = lines
-        self._places: list[tuple[int, SourceRun]] | None = None
+    start: int
+    first_line: int
+    lines: Sequence[RenderedLine]
+    _places: list[tuple[int, SourceRun]] | None = None
 
     @property
     def end_line(self) -> int:

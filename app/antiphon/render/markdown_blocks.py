@@ -30,7 +30,7 @@ AT: Final = "at"
 """Key in an inline token's `meta`: where in the inline content its source starts."""
 
 TARGET: Final = "target"
-"""Key in the `meta` of an image and of a link's closing token: start and end of the address in the
+"""Key in the `meta` of an image and of both tokens of a link: start and end of the address in the
 inline content; not there if there is no address."""
 
 DEEPEST: Final = 60
@@ -91,14 +91,13 @@ class InlineRenderer:
         rows: list[list[WrapPiece]] = [[]]
         styles = [style]
         link: Token | None = None
-        closing = _closing_tokens(tokens)
         for token in tokens:
             row, at = rows[-1], token.meta.get(AT, 0) + shift
             if token.nesting > 0:
                 styles.append(styles[-1] + self._styles.get(token.type, Style.null()))
                 if token.type == "link_open":
                     link = token
-                    styles[-1] += self._link(link, closing.get(id(link)), shift)
+                    styles[-1] += self._link(link, shift)
             elif token.nesting < 0:
                 if len(styles) > 1:
                     styles.pop()
@@ -143,16 +142,18 @@ class InlineRenderer:
             done = stop
         yield from self._source.pieces(done, text[done - at :], style)
 
-    def _link(self, opening: Token, closing: Token | None, shift: int) -> Style:
+    def _link(self, opening: Token, shift: int) -> Style:
         """Return the style that leads where the link says, as the text shows it."""
         if opening.markup == "autolink":
             address = str(opening.attrs.get("href", ""))
-        elif closing is not None and TARGET in closing.meta:
-            start, end = (place + shift for place in closing.meta[TARGET])
-            address = self._source.content[start:end]
         else:
-            address = ""
+            address = self._target(opening, shift)[1]
         return link_style(address) or Style.null()
+
+    def _target(self, token: Token, shift: int) -> tuple[int, str]:
+        """Return where the address of a link or an image starts, and the address."""
+        start, end = (place + shift for place in token.meta.get(TARGET, (0, 0)))
+        return start, self._source.content[start:end]
 
     def _newline(self, at: int) -> int:
         r"""Offset of the ``\n`` at or after `at`: it ends right before the next line's prefix."""
@@ -178,10 +179,7 @@ class InlineRenderer:
         self, token: Token, style: Style, shift: int, label: str = ""
     ) -> Iterator[WrapPiece]:
         """The address behind a label that does not say it already."""
-        if TARGET not in token.meta:
-            return
-        start, end = (place + shift for place in token.meta[TARGET])
-        address = self._source.content[start:end]
+        start, address = self._target(token, shift)
         if not address or address == label:
             return
         dim = style + self._theme.link_target
@@ -189,18 +187,6 @@ class InlineRenderer:
         yield WrapPiece(" (", dim)
         yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), linked)
         yield WrapPiece(")", dim)
-
-
-def _closing_tokens(tokens: Sequence[Token]) -> dict[int, Token]:
-    """Return the end of each link, by the identity of the token that opens it."""
-    found: dict[int, Token] = {}
-    end: Token | None = None
-    for token in reversed(tokens):
-        if token.type == "link_close":
-            end = token
-        elif token.type == "link_open" and end is not None:
-            found[id(token)] = end
-    return found
 
 
 _SEPARATOR: Final = " │ "

@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.code_source import coloured, part_spans
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.lines import StyleSpan
 from antiphon.render.markdown_blocks import AT, FENCE_LINE, TARGET, Fence, fence_behind
-from antiphon.render.text_lines import highlighted_lines, on_ground
+from antiphon.render.text_lines import on_ground
 
 _MARK: Final = re.compile(
     r"^ {0,3}(?:(?P<level>#{1,6})(?:[ \t]+(?P<title>[^\n]*))?"
@@ -139,7 +140,7 @@ class MarkdownSource:
             spans = self._styled[key] = (
                 _text_spans(text, theme)
                 if fence is None
-                else _code_spans(text, fence.language, theme)
+                else part_spans(coloured([text], fence.language, theme)[0])
             )
         return spans
 
@@ -181,17 +182,6 @@ class MarkdownSource:
 
 def _may_be_fence(line: str) -> bool:
     return "```" in line or "~~~" in line
-
-
-def _code_spans(line: str, language: str, theme: CellTheme) -> tuple[StyleSpan, ...]:
-    if len(line) > _LONGEST:
-        return (StyleSpan(0, len(line), on_ground(theme.code.plain)),)
-    spans: list[StyleSpan] = []
-    at = 0
-    for text, style in highlighted_lines(line, language, theme.code)[0]:
-        spans.append(StyleSpan(at, at + len(text), on_ground(style)))
-        at += len(text)
-    return tuple(spans)
 
 
 def _text_spans(line: str, theme: CellTheme) -> tuple[StyleSpan, ...]:

@@ -83,7 +83,10 @@ def parse_inline(source: str) -> list[Token]:
 
 def _note_targets(content: str, tokens: list[Token]) -> None:
     """Note the start and end of the addresses in inline links and images."""
+    opening: Token | None = None
     for token in tokens:
+        if token.type == "link_open":
+            opening = token
         if token.type == "image":
             at = token.meta[AT] + len("![](") + len(token.content)
         elif token.type == "link_close" and token.markup != "autolink":
@@ -96,3 +99,5 @@ def _note_targets(content: str, tokens: list[Token]) -> None:
         if found.ok and found.pos > at:
             brackets = content[at] == "<"
             token.meta[TARGET] = at + brackets, found.pos - brackets
+            if opening is not None and token.type == "link_close":
+                opening.meta[TARGET] = token.meta[TARGET]

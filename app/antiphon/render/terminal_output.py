@@ -238,28 +238,18 @@ class TerminalLine:
 
     def pieces(self) -> list[WrapPiece]:
         pieces: list[WrapPiece] = []
-        for cell in self._cells:
-            if cell is None:
-                continue
-            text, style, offset, length = cell
-            last = pieces[-1] if pieces else None
-            is_simple = length == len(text)
-            if (
-                last is not None
-                and last.style == style
-                and (
-                    (offset == DECORATION and last.offset == DECORATION)
-                    or (
-                        is_simple
-                        and last.length == len(last.text)
-                        and last.offset + last.length == offset
-                        and last.offset != DECORATION
-                    )
-                )
-            ):
-                pieces[-1] = WrapPiece(last.text + text, style, last.offset, last.length + length)
+        for cell in filter(None, self._cells):
+            last = pieces[-1] if pieces else WrapPiece("", cell.style)
+            goes_on = last.offset == cell.offset == DECORATION or (
+                last.length == len(last.text)
+                and cell.length == len(cell.text)
+                and cell.offset == last.offset + last.length
+            )
+            if goes_on and last.style == cell.style:
+                text, length = last.text + cell.text, last.length + cell.length
+                pieces[-1:] = [WrapPiece(text, cell.style, last.offset, length)]
             else:
-                pieces.append(WrapPiece(text, style, offset, length))
+                pieces.append(cell)
         return pieces
 
     def _print(self, text: str, offset: int) -> None:

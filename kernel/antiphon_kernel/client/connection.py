@@ -11,14 +11,11 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
+from antiphon_kernel.tasks import TimeSlice
 from antiphon_kernel.yjs import frames
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode, is_final
 from antiphon_kernel.yjs.frames import decode_awareness
 from antiphon_kernel.yjs.id_set import NO_STATE, decode_state_vector
-
-_TIME_SLICE: Final = 0.008
-"""Seconds after which a flood of remote changes lets the rest of the program run."""
-
 
 PING_INTERVAL: Final = 1.0
 """Seconds between the answer to a ping and the next one."""
@@ -114,8 +111,7 @@ class ReplicaConnection:
         return self.denied or end.reason
 
     async def _read(self) -> None:
-        loop, socket = asyncio.get_running_loop(), self.socket
-        pause_at = loop.time() + _TIME_SLICE
+        socket, time_slice = self.socket, TimeSlice()
         with suppress(ConnectionClosed):
             await self._begin()
             async for data in socket:
@@ -127,9 +123,7 @@ class ReplicaConnection:
                     self._misread = self._copy.last_error = unreadable(error)
                     await socket.close(CloseCode.UNSUPPORTED_DATA)  # no final one: it is echoed
                     return
-                if loop.time() >= pause_at:
-                    await asyncio.sleep(0)
-                    pause_at = loop.time() + _TIME_SLICE
+                await time_slice.pause()  # a flood lets the rest of the program run
 
     async def _begin(self) -> None:
         """Say what is here, and what is not. Raises ConnectionClosed."""

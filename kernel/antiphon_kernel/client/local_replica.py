@@ -12,7 +12,7 @@ from antiphon_kernel.client.awareness import ClientAwareness
 from antiphon_kernel.document.changes import REMOTE, DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.types.signal import News, Signal
 from antiphon_kernel.yjs.frames import Omitted
 from antiphon_kernel.yjs.merge import merge, squash
 from antiphon_kernel.yjs.update import EMPTY_UPDATE, decode_update
@@ -34,7 +34,8 @@ class Outbox:
         self._unsent: list[bytes] = []
         self._frames_sent = 0
         self._in_flight: deque[tuple[int, int]] = deque()
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._news = News()
+        """Announced when more has been saved, and when nothing more will be."""
         self._failure: AntiphonError | None = None
 
     @property
@@ -76,11 +77,7 @@ class Outbox:
         """The first `frames` frames of this connection are on the kernel's disk."""
         while self._in_flight and self._in_flight[0][0] <= frames:
             self._saved = max(self._saved, self._in_flight.popleft()[1])
-        due = [future for target, future in self._waiting if target <= self._saved]
-        self._waiting = [entry for entry in self._waiting if entry[0] > self._saved]
-        for future in due:
-            if not future.done():
-                future.set_result(None)
+        self._news.announce()
 
     async def saved(self) -> None:
         """Wait until everything written so far is on the kernel's disk.
@@ -88,26 +85,21 @@ class Outbox:
         Raises:
             AntiphonError: if it can no longer get there.
         """
-        if self._saved >= self._written:
-            return
-        if self._failure is not None:
-            raise self._failure
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._written, future))
-        await future
+        written = self._written
+        while self._saved < written:
+            if self._failure is not None:
+                raise self._failure
+            await self._news.wait()
 
     def flush(self) -> None:
         """All that was written has got there in another way."""
         self._saved = self._written
-        self.acknowledged(0)
+        self._news.announce()
 
     def fail(self, error: AntiphonError) -> None:
         """Nothing more will be saved: whoever waits for it learns why."""
         self._failure = error
-        for _, future in self._waiting:
-            if not future.done():
-                future.set_exception(error)
-        self._waiting.clear()
+        self._news.announce()
 
     def _sent(self) -> None:
         self._frames_sent += 1

@@ -17,7 +17,7 @@ from antiphon_kernel.registry import Result
 from antiphon_kernel.types.block_metadata import DRIFT, SUMMARY_TYPE
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.validation import check_value
+from antiphon_kernel.validation import TOOLS_ONLY, check_value
 
 R = TypeVar("R", bound=Result)
 
@@ -45,15 +45,7 @@ def _with_header_fields(result: type[R]) -> type[R]:
     return shown
 
 
-_ATTACHED: Final = ("media_type", "blob", "blob_bytes")
-
-_KERNELS: Final = frozenset(
-    (
-        *(*ENUMS, *_ATTACHED, "order", "created", "author", "parent"),
-        *("edited_after_done", "stopped_by", "metadata"),
-        *("permission", "runs_for", "decided_by"),
-    )
-)
+_KERNELS: Final = TOOLS_ONLY.union(ENUMS, ("order", "created", "author", "parent", "metadata"))
 """Fields that no request says in its `metadata`."""
 
 _OF_REQUESTS: Final = FIELDS.keys() - _KERNELS

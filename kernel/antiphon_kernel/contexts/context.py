@@ -31,7 +31,7 @@ from antiphon_kernel.contexts.context_users import ContextUsers
 from antiphon_kernel.contexts.header_rules import follow_change, hide_blocks
 from antiphon_kernel.contexts.history.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
-from antiphon_kernel.contexts.member_registry import MemberRegistry
+from antiphon_kernel.contexts.introductions import introduce, with_member
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.undo_stack import (
     NOTHING_RECORDED,
@@ -156,7 +156,6 @@ class Context:
             settled=self.wait_persisted,
         )
         """Content histories of the blocks."""
-        self.members = MemberRegistry(document)
         self._numbering = BlockIds(stored.row.id, document.block_ids())
         self.blocks.add_stored(stored.blocks)
         document.watch(self._changes.append)
@@ -403,7 +402,8 @@ class Context:
         """Make a principal, who may be a reader, known to the document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
             self.raise_if_stopped()
-            self._write(actor, "join", lambda: self.members.introduce(actor.principal), ())
+            change = partial(introduce, self.document, actor.principal)
+            self._write(actor, "join", change, ())
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member
@@ -437,7 +437,7 @@ class Context:
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
-            update = self.members.with_member(actor, transaction)
+            update = with_member(self.document, actor, transaction)
         return self.commit(PendingCommit(actor, operation, transaction, update, undo, **about))
 
     def _append(
@@ -472,7 +472,7 @@ class Context:
         with self.failing():
             transaction = self.document.apply_update(plan.update(client, clock), operation)
             _check_stated(transaction, blocks)
-            update = self.members.with_member(actor, transaction)
+            update = with_member(self.document, actor, transaction)
         return clock, transaction, update
 
     # The way of every change to disk

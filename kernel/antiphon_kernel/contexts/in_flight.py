@@ -11,9 +11,9 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import Chunk
@@ -31,6 +31,7 @@ class InFlightUpdates:
         self._under_way: dict[PrincipalId, Arrival] = {}
         self._turns: defaultdict[PrincipalId, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._hurry = asyncio.Event()
+        self._tasks = BackgroundTasks(_log)
 
     @property
     def is_empty(self) -> bool:
@@ -60,10 +61,10 @@ class InFlightUpdates:
         take_in: Callable[[Chunk], asyncio.Future[None]],
     ) -> Arrival:
         """An update has been accepted: `take_in` each of its parts, by and by."""
-        name = f"a large update of {actor.principal.username}"
-        arrival = asyncio.create_task(self._apply_all(parts, take_in), name=name)
-        self._under_way[actor.principal.id] = arrival
-        arrival.add_done_callback(lambda done: self._ended(actor, done))
+        name, principal = f"a large update of {actor.principal.username}", actor.principal.id
+        arrival = self._tasks.start(self._apply_all(parts, take_in), name)
+        self._under_way[principal] = arrival
+        arrival.add_done_callback(lambda _: self._under_way.pop(principal))
         return arrival
 
     async def _apply_all(
@@ -79,20 +80,9 @@ class InFlightUpdates:
 
     async def _pause(self, seconds: float) -> None:
         """Let the others work as long; only for a moment when the kernel is about to close."""
-        if self._hurry.is_set():
-            await asyncio.sleep(0)
-            return
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait((hurry,), timeout=seconds)
-        hurry.cancel()
-
-    def _ended(self, actor: Actor, arrival: Arrival) -> None:
-        del self._under_way[actor.principal.id]
-        if arrival.cancelled():
-            _log.error("%s was broken off", arrival.get_name())
-        elif (error := arrival.exception()) is not None:
-            unforeseen = None if isinstance(error, AntiphonError) else error
-            _log.error("%s did not come in: %s", arrival.get_name(), error, exc_info=unforeseen)
+        await asyncio.sleep(0)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), seconds)
 
     async def finish(self) -> None:
         """Wait until every accepted update is in, without pauses."""

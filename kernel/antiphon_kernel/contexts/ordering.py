@@ -31,7 +31,8 @@ def orders_at(
     """The order keys for blocks that come before the one that stands at `place` now, not counting
     the block `without`.
     """
-    left, right = _Side(document, place - 1, -1, without), _Side(document, place, +1, without)
+    left = _Side(document, range(place - 1, -1, -1), without)
+    right = _Side(document, range(place, len(document)), without)
     while True:
         low, high = left.key, right.key
         last, keys = low, list[str]()
@@ -56,22 +57,12 @@ def orders_at(
 class _Side:
     """The blocks on one side of a place, nearest first."""
 
-    def __init__(self, document: Document, at: int, step: int, without: str | None) -> None:
+    def __init__(self, document: Document, places: range, without: str | None) -> None:
         self._document = document
-        self._at = at
-        self._step = step
-        self._without = without
+        self._others = (one for one in map(document.order.at, places) if one != without)
+        self._block = next(self._others, None)
         self.passed: list[str] = []
         """Blocks that have to be re-keyed."""
-        self._skip()
-
-    @property
-    def _block(self) -> str | None:
-        return self._document.order.at(self._at) if 0 <= self._at < len(self._document) else None
-
-    def _skip(self) -> None:
-        if self._without is not None and self._block == self._without:
-            self._at += self._step
 
     @property
     def key(self) -> str | None:
@@ -81,11 +72,9 @@ class _Side:
 
     def advance(self) -> None:
         """The nearest block has to be re-keyed too."""
-        block = self._block
-        assert block is not None, "between two open ends there is always a key"
-        self.passed.append(block)
-        self._at += self._step
-        self._skip()
+        assert self._block is not None, "between two open ends there is always a key"
+        self.passed.append(self._block)
+        self._block = next(self._others, None)
 
 
 def _can_follow(key: str) -> bool:

@@ -10,6 +10,7 @@ from itertools import chain
 from antiphon_kernel.contexts.commit_types import PendingCommit
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.header_rules import normalise_draft, submit_draft
+from antiphon_kernel.contexts.introductions import introduce
 from antiphon_kernel.contexts.undo_stack import Keystroke, UndoKind
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -165,10 +166,10 @@ def _complete(
         for block in validated.submitted
         if block in before or document.header(block).status == Status.DONE
     ]
-    if not due and not drafts and actor.principal.id in context.members.known:
+    if not due and not drafts and document.member(actor.principal.id) is not None:
         return None, ()
     with document.transaction("draft") as completed:
-        context.members.introduce(actor.principal)
+        introduce(document, actor.principal)
         for draft in drafts:
             normalise_draft(document, actor, draft, submitted=draft in due)
         done = tuple(

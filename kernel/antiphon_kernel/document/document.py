@@ -645,19 +645,15 @@ class Document:
             self._end(current)
         return current
 
-    def finish_parts(
-        self, ids: Iterable[str] = (), headers: Iterable[BlockHeader] = ()
-    ) -> Iterator[None]:
+    def finish_parts(self, headers: Iterable[BlockHeader] = ()) -> Iterator[None]:
         """Read the order of the blocks that came in parts, some at a time, and then tell of all.
 
         Args:
-            ids: of blocks, as somebody else keeps them; each takes 120 bytes.
             headers: those that are known; others are read when asked for.
         """
         self._headers.update((header.id, header) for header in headers)
-        known = {one: one for one in ids}
         stored = list(self._blocks.keys())
-        keys = [known.get(key, key) for key in stored if key not in self.order]
+        keys = [key for key in stored if key not in self.order]
         found: list[tuple[str, str]] = []
         for at in range(0, len(keys), _BLOCKS_AT_ONCE):
             found += self._order_keys(keys[at : at + _BLOCKS_AT_ONCE])

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from posixpath import basename
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,6 @@ from antiphon_kernel.types.block_metadata import SUMMARY_TYPE, stands_for_earlie
 from antiphon_kernel.types.drift import drift_id, drift_origin, is_drifted
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
-from antiphon_kernel.types.memory import LazyFields
 
 _TERMINAL: Final = (Status.DONE, Status.ERROR)
 
@@ -167,8 +167,8 @@ class LayoutItem(NamedTuple):
         return self.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutTurn(LazyFields):
+@dataclass(frozen=True)
+class LayoutTurn:
     """One turn: its header, then the prompt, attachments, and what came of it."""
 
     id: str
@@ -178,14 +178,10 @@ class LayoutTurn(LazyFields):
     """All its blocks in document order."""
     whole: LayoutTurn | None = field(default=None, repr=False, compare=False)
     """The turn of which these items are all that is read; None if it is whole, or cut."""
-    authors: tuple[BlockAuthor, ...] = field(init=False, repr=False, compare=False)
-    """The authors of its items but summaries and drifts, each once."""
-    summary: LayoutItem | None = field(init=False, repr=False, compare=False)
-    """Its last summary from which models may read; None if it has none."""
-    parents_elsewhere: frozenset[str] = field(init=False, repr=False, compare=False)
-    """Ids of the blocks that its own answer and that are not in it."""
 
-    def _make_authors(self) -> tuple[BlockAuthor, ...]:
+    @cached_property
+    def authors(self) -> tuple[BlockAuthor, ...]:
+        """Return the authors of its items but summaries and drifts, each once."""
         blocks = [
             item.block
             for item in self.items
@@ -193,11 +189,15 @@ class LayoutTurn(LazyFields):
         ]
         return tuple({block.author.id: block.author for block in blocks}.values())
 
-    def _make_summary(self) -> LayoutItem | None:
+    @cached_property
+    def summary(self) -> LayoutItem | None:
+        """Return its last summary from which models may read; None if it has none."""
         summaries = (item for item in reversed(self.items) if item.type is ItemType.SUMMARY)
         return next((item for item in summaries if item.block.is_summary), None)
 
-    def _make_parents_elsewhere(self) -> frozenset[str]:
+    @cached_property
+    def parents_elsewhere(self) -> frozenset[str]:
+        """Return the ids of the blocks that its own answer and that are not in it."""
         answering = [block for block in self.blocks if not block.begins_turn]
         parents = {block.parent for block in answering if block.parent is not None}
         return frozenset(parents - {block.id for block in self.blocks})

@@ -50,7 +50,6 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.media_types import is_text_type
-from antiphon_kernel.types.memory import LazyFields
 
 ROUND: Final = "round"
 """Key of `metadata` of a call: in which round of its turn the model made it, with others or not."""
@@ -391,39 +390,39 @@ def why_not_hidden(items: Sequence[LayoutItem], block: str) -> str | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPart(LazyFields):
+@dataclass(frozen=True)
+class ReadPart:
     """One turn, or the summary, as one model reads it; what is made of it is made once."""
 
     items: tuple[LayoutItem, ...]
     reader: LayoutReader
-    view: ModelView = field(init=False, repr=False, compare=False)
-    """Its messages."""
-    text_tokens: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """Estimate of each of its items, with the files that are attached."""
-    code_points: int = field(init=False, repr=False, compare=False)
-    """Length of its items in the text stream."""
-    message_tokens: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """Estimate of each of its messages."""
-    is_open: bool = field(init=False, repr=False, compare=False)
-    """Whether one of its calls is still without a result, or has one that is being written."""
 
-    def _make_view(self) -> ModelView:
+    @cached_property
+    def view(self) -> ModelView:
+        """Return its messages."""
         return model_view(self.items, self.reader)
 
-    def _make_text_tokens(self) -> tuple[int, ...]:
+    @cached_property
+    def text_tokens(self) -> tuple[int, ...]:
+        """Return the estimate of each of its items, with the files that are attached."""
         return tuple(
             [estimate_text(item_text(item, self.reader)) + file_tokens(item) for item in self.items]
         )
 
-    def _make_code_points(self) -> int:
+    @cached_property
+    def code_points(self) -> int:
+        """Return the length of its items in the text stream."""
         return sum([len(item_text(item, self.reader)) for item in self.items])
 
-    def _make_message_tokens(self) -> tuple[int, ...]:
+    @cached_property
+    def message_tokens(self) -> tuple[int, ...]:
+        """Return the estimate of each of its messages."""
         sizes = file_sizes(self.items)
         return tuple([estimate_message(message, sizes) for message in self.view.messages])
 
-    def _make_is_open(self) -> bool:
+    @cached_property
+    def is_open(self) -> bool:
+        """Return whether a call is still without a result, or has one that is being written."""
         return any(item.is_exchange and not item.block.is_finished for item in self.items)
 
 

@@ -152,14 +152,13 @@ class McpServer:
         self._is_listed = False
 
     async def _run(self) -> None:
-        loop, log = asyncio.get_running_loop(), None
+        loop, log = asyncio.get_running_loop(), ErrorLog(self.log)
         began = loop.time()
         try:
             for module in ("antiphon_kernel.mcp_servers.connection", "jsonschema.validators"):
                 await asyncio.to_thread(importlib.import_module, module)
             from antiphon_kernel.mcp_servers.connection import Connection
 
-            log = ErrorLog(self.log)
             opening = Connection(self.config, self.project, self._stop, self._mark_old).open(log)
             async with asyncio.timeout(START_SECONDS) as limit, opening as connection:
                 await self._list(connection)
@@ -178,7 +177,7 @@ class McpServer:
         except Exception as error:  # noqa: BLE001  the problem is reported
             self._stop(_said(error))
         finally:
-            if log is not None and log.last and self.problem:
+            if log.last and self.problem:
                 self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"
             self._ends = 1 if loop.time() - began > _LASTING else self._ends + 1
             delay = 0.0 if self._ends == 1 else min(2.0 ** (self._ends - 2), LONGEST_DELAY)

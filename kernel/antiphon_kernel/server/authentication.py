@@ -277,23 +277,20 @@ def check_source(scope: Scope, *, is_public: bool) -> None:
     Raises:
         AntiphonError: permission_denied.
     """
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
-    for host in hosts or [b""]:
-        if not is_public and not is_loopback(f"//{host.decode('latin-1')}"):
+    headers = Headers(scope=scope)
+    hosts = headers.getlist("host")
+    for host in hosts or [""]:
+        if not is_public and not is_loopback(f"//{host}"):
             raise permission_denied(
-                f"The kernel answers as localhost or 127.0.0.1, not as {_shown(host)}: use one of"
+                f"The kernel answers as localhost or 127.0.0.1, not as {quote(host)}: use one of"
                 " those in the address, and forward the port through SSH from another machine."
             )
-    for origin in [value for name, value in scope["headers"] if name == b"origin"]:
+    for origin in headers.getlist("origin"):
         # In another scheme, as in `tauri://localhost`, the name of an app stands there.
-        is_web = origin.lower().startswith((b"http://", b"https://"))
-        is_own = is_public and origin.partition(b"://")[2] in hosts
-        if not (is_web and (is_own or is_loopback(origin.decode("latin-1")))):
+        is_web = origin.lower().startswith(("http://", "https://"))
+        is_own = is_public and origin.partition("://")[2] in hosts
+        if not (is_web and (is_own or is_loopback(origin))):
             raise permission_denied(
-                f"Pages from {_shown(origin)} are not answered, only those from this machine:"
+                f"Pages from {quote(origin)} are not answered, only those from this machine:"
                 " serve the page from localhost, or send no Origin."
             )
-
-
-def _shown(value: bytes) -> str:
-    return quote(value.decode("latin-1"))

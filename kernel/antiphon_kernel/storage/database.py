@@ -139,20 +139,16 @@ class Database:
     ) -> Database:
         """Open or create the file, for this user alone; see `open_tables`."""
         connection = _DatabaseConnection(partial(_connect, path), _ROWS_AT_ONCE)
+        database = cls(path, connection, schema, spare)
         try:
             make_private(path)
             await connection
-        except (sqlite3.Error, OSError) as error:
-            raise _failed(path, error) from error
-        database = cls(path, connection, schema, spare)
-        try:
             await database._migrate()
             database._files = OpenFiles(path)
-        except OSError as error:
-            await connection.close()
-            raise _failed(path, error) from error
-        except BaseException:
+        except BaseException as error:
             await connection.close()  # its thread would keep the process alive
+            if isinstance(error, sqlite3.Error | OSError):
+                raise _failed(path, error) from error
             raise
         return database
 

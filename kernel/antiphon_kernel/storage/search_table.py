@@ -88,23 +88,17 @@ class SearchTable:
     async def store(self, texts: Sequence[IndexedText]) -> None:
         """Index these texts in the place of what is indexed of their blocks."""
         rows = [(one.row,) for one in texts]
-        short = [one for one in texts if len(one.text) <= _LONG]
+        short = [
+            (one.row, one.text, "".join(one.text.partition("\0")[1:]).replace("\0", " "))
+            for one in texts
+            if len(one.text) <= _LONG
+        ]
         long = [(one.row, one.text) for one in texts if len(one.text) > _LONG]
         await self._database.write(
             (
                 ("DELETE FROM search WHERE rowid = ?", rows),
                 ("DELETE FROM long_texts WHERE row = ?", rows),
-                (
-                    "INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)",
-                    [
-                        (
-                            one.row,
-                            one.text,
-                            "".join(one.text.partition("\0")[1:]).replace("\0", " "),
-                        )
-                        for one in short
-                    ],
-                ),
+                ("INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)", short),
                 ("INSERT INTO long_texts VALUES (?, ?)", long),
                 (
                     "INSERT OR REPLACE INTO searched VALUES (?, ?, ?, ?, ?)",

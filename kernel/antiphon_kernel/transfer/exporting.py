@@ -14,7 +14,6 @@ from base64 import b64encode
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -166,11 +165,6 @@ def as_line(line: Line) -> str:
     return json.dumps(line.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False) + "\n"
 
 
-def blob_line(data: bytes) -> BlobLine:
-    """Return the line of an attached file."""
-    return BlobLine(sha256=sha256(data).hexdigest(), data=b64encode(data).decode())
-
-
 def header_fields(header: BlockHeader) -> dict[str, Any]:
     """The fields of a header that are not as they are by default."""
     found = ((name, getattr(header, name)) for name in _DEFAULTS)
@@ -275,7 +269,7 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
         for blob in wanted:
             data = await kernel.journal.blob(blob)
             if data is not None:
-                yield as_line(blob_line(data))
+                yield as_line(BlobLine(sha256=blob, data=b64encode(data).decode()))
         wanted.clear()
         for piece in portions(lines, len, size=_PIECE):
             yield "".join(piece)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Result, tool
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import quote
@@ -14,13 +14,6 @@ from antiphon_kernel.types.roles import AccessRole, Permission
 
 if TYPE_CHECKING:
     from antiphon_kernel.turns.agents.session import AgentSession
-
-
-class AgentListParams(Params):
-    """A context."""
-
-    context: str | None = None
-    """Label or id; what agents offer and use is said of their sessions in it."""
 
 
 class AgentInfo(Result):
@@ -50,7 +43,7 @@ class AgentListResult(Result):
 
 
 @tool("agent.list", needs=Permission.READ, errors=REFERENCES[1:])
-async def list_agents(call: Call, params: AgentListParams) -> AgentListResult:
+async def list_agents(call: Call, params: ContextParams) -> AgentListResult:
     """List the agents that can be asked here over ACP, with what they say about themselves.
 
     Of an agent that has had no turn in the context nothing more is known than its command.
@@ -60,11 +53,9 @@ async def list_agents(call: Call, params: AgentListParams) -> AgentListResult:
     return AgentListResult(agents=[await _info(call, context, name) for name in agents])
 
 
-class AgentSetParams(Params):
+class AgentSetParams(ContextParams):
     """An agent in a context, and what it is to change."""
 
-    context: str | None = None
-    """Label or id."""
     agent: str
     """Name of the agent."""
     option: str

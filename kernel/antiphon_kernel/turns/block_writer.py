@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -199,16 +198,15 @@ def _call_fields(name: str, call_id: str) -> dict[str, Any]:
 class KeptOutput:
     """The beginning and the end of an output that comes in pieces.
 
-    The beginning is handed on as it comes; the end is held back until it is known. No more is held
-    than the end and one piece.
+    The beginning is handed on as it comes; the end is held back until it is known.
     """
 
     def __init__(self, limit: int = OUTPUT_LIMIT) -> None:
         """`limit` is the number of code points that are kept."""
         self._head_room = limit // 2
         self._tail_limit = limit - limit // 2
-        self._tail: deque[str] = deque()
-        self._tail_length = 0
+        self._tail = ""
+        """The end so far, and the character before it."""
         self._last = "\n"
         self.left_out = 0
         """Code points of which nothing is kept; complete once the rest has been taken."""
@@ -216,27 +214,22 @@ class KeptOutput:
     @property
     def is_holding_back(self) -> bool:
         """Whether there is output that has not been handed on."""
-        return self._tail_length > 0
+        return bool(self._tail)
 
     def add(self, text: str) -> str:
         """Take the next piece; return what of it belongs to the beginning."""
         head, rest = text[: self._head_room], text[self._head_room :]
         self._head_room -= len(head)
         self._last = head[-1:] or self._last
-        if rest:
-            self._tail.append(rest)
-            self._tail_length += len(rest)
-            while self._tail_length - len(self._tail[0]) >= self._tail_limit:
-                dropped = len(self._tail.popleft())
-                self._tail_length -= dropped
-                self.left_out += dropped
+        tail = self._tail + rest
+        dropped = max(len(tail) - self._tail_limit - 1, 0)
+        self._tail = tail[dropped:]
+        self.left_out += dropped
         return head
 
     def take_rest(self) -> str:
         """Return what follows the beginning: the end, behind a line that says what is missing."""
-        text = "".join(self._tail)
-        self._tail.clear()
-        self._tail_length = 0
+        text, self._tail = self._tail, ""
         start = max(len(text) - self._tail_limit, 0)
         if not self.left_out and not start:
             return text

@@ -126,7 +126,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     else:
         runner = runner_of(kernel)
         runner.models.check_known(params.model)
-        model = await runner.model(params.model)
+        model = await runner.models.open(params.model)
     await source.wait_persisted()
     written = write_drift(target, actor, row, origin, kernel.members.find, now, changes)
     kernel.drifts.know(written.row)
@@ -136,7 +136,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
         made.announce(actor)
     else:
         asker = Asker(kernel, actor, Permission.WRITE)
-        job = Job(target.id, model.name, model=model.name)
+        job = Job(target.id, model.config.name, model=model.config.name)
         write = partial(made.write, model, asker.session, job)
         runner_of(kernel).start_writing(target, job, asker, write)
         await asyncio.wait({job.task})
@@ -216,7 +216,7 @@ class Distillation:
                     case TextDelta(text):
                         await writer.append(self.block, replace_half_characters(text))
                     case TokenUsage():
-                        used = event.priced(model.price)
+                        used = event.priced(model.config.price)
                         writer.describe(self.block, metadata={USAGE: used.as_json()})
                         await self.kernel.usage.add(context.id, principal, asker, used)
                     case ProviderError(message):

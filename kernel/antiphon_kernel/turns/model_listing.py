@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 from antiphon_kernel.config import NO_MODEL, ConfigProblem
@@ -84,25 +85,23 @@ async def list_models(call: Call, params: ModelListParams) -> ModelListResult:
     models, is_owner = runner_of(call.kernel).models, call.role is AccessRole.OWNER
     await models.looked.wait()
     # What is published of them is read from a large library.
-    get = models.configured if params.published else models.as_configured
-    found = await asyncio.to_thread(lambda: [(name, get(name)) for name in models])
+    get = partial(models.configured, published=params.published)
+    found = await asyncio.to_thread(lambda: [get(name) for name in models])
     return ModelListResult(
-        models=[_info(models, name, config, is_owner=is_owner) for name, config in found],
+        models=[_info(models, config, is_owner=is_owner) for config in found],
         problems=list(models.problems) if is_owner else [],
         advice=None if found else NO_MODEL,
     )
 
 
-def _info(models: Models, name: str, config: ModelConfig | None, *, is_owner: bool) -> ModelInfo:
-    is_default = name == models.default
-    if config is None:
-        return ModelInfo(name=name, kind=ModelKind.SCRIPTED, default=is_default)
+def _info(models: Models, config: ModelConfig, *, is_owner: bool) -> ModelInfo:
+    is_named = config.kind is not ModelKind.SCRIPTED
     return ModelInfo(
-        name=name,
+        name=config.name,
         kind=config.kind,
         # A file on the kernel's host concerns nobody else.
-        model=None if config.kind is ModelKind.LOCAL and not is_owner else config.model,
-        default=is_default,
+        model=config.model if is_named and (is_owner or config.kind != ModelKind.LOCAL) else None,
+        default=config.name == models.default,
         base_url=config.base_url if is_owner else None,
         key=config.key.source if is_owner and config.key is not None else None,
         window=config.window,
@@ -153,12 +152,11 @@ async def check_models(call: Call, params: ModelCheckParams) -> ModelCheckResult
 
 
 async def _check(models: Models, name: str) -> CheckedModel:
-    config = models.configured(name)
-    if config is None:
+    if models.configured(name, published=False).kind is ModelKind.SCRIPTED:
         return CheckedModel(name=name, ok=True)
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            failed = await _ask(models[name])
+            failed = await _ask((await models.open(name)).provider)
     except TimeoutError:
         said = f"No answer after {CHECK_SECONDS:.0f} s: look at the server, or try again."
         failed = ProviderError(said, ErrorKind.UNREACHABLE)

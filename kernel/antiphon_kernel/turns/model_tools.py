@@ -223,13 +223,13 @@ _NO_TOOLS_WINDOW: Final = 4_000
 """Tokens; a model that takes fewer is told of no tools."""
 
 
-def tools_of(config: ModelConfig | None) -> tuple[str, ...] | None:
+def tools_of(config: ModelConfig) -> tuple[str, ...] | None:
     """Return the names of the tools of a model: those that are configured, else by its window.
 
     None stands for all.
     """
-    if config is None or config.tools is not None or config.window is None:
-        return config.tools if config is not None else None
+    if config.tools is not None or config.window is None:
+        return config.tools
     window = config.window
     tokens = window.input if window.total is None else min(window.input, window.total)
     if tokens < _NO_TOOLS_WINDOW:

@@ -13,6 +13,7 @@ from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recordin
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.providers.recording import Recording, ScriptedProvider, load_recordings
+from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.types.errors import invalid_params
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 
@@ -86,9 +87,13 @@ class Models:
         self.opening = opening
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
-        # Names in order; None of a model that was not configured.
-        self._configs = {name: (configs or {}).get(name) for name in providers or ()}
+        # By name, in order.
+        self._configs = {
+            name: (configs or {}).get(name) or ModelConfig(name, ModelKind.SCRIPTED, "")
+            for name in providers or ()
+        }
         self._providers = dict(providers or {})
+        self._opened: dict[str, AnsweringModel] = {}
         self.looked = asyncio.Event()
         """Set once servers that are looked for have answered, or have not."""
         if not self.config.discovery.local_ports:
@@ -110,20 +115,23 @@ class Models:
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(self._configs))
 
-    def __getitem__(self, name: str) -> Provider:
-        """Return the provider of a model, opened when it is first asked for.
+    async def open(self, name: str) -> AnsweringModel:
+        """Return a model with what is learned about it, opened when it is first asked for.
 
         Raises:
             KeyError: if there is no such model.
             AntiphonError: invalid_params if it plays a recording that cannot be read.
         """
-        config = self._configs[name]
-        if name not in self._providers and config is not None:
-            if config.kind is ModelKind.SCRIPTED:
-                self._providers[name] = ScriptedProvider(load_recordings(Path(config.model)))
-            else:
-                self._providers[name] = open_provider(config)
-        return self._providers[name]
+        if name not in self._opened:
+            # What is published is in a large library.
+            config = await asyncio.to_thread(self.configured, name)
+            if name not in self._providers:
+                if config.kind is ModelKind.SCRIPTED:
+                    self._providers[name] = ScriptedProvider(load_recordings(Path(config.model)))
+                else:
+                    self._providers[name] = open_provider(config)
+            self._opened.setdefault(name, AnsweringModel(self._providers[name], config))
+        return self._opened[name]
 
     def check_known(self, name: str) -> None:
         """Raises AntiphonError invalid_params if there is no model of a name."""
@@ -134,26 +142,16 @@ class Models:
                 allowed=list(self)[:LISTED],
             )
 
-    def configured(self, name: str) -> ModelConfig | None:
-        """Return the configuration of a model, with the limits and prices that are known of it.
+    def configured(self, name: str, *, published: bool = True) -> ModelConfig:
+        """Return the configuration of a model, also with published limits and prices if asked.
 
-        The first call may take a moment: it reads what is published. None of a model that plays
-        recordings.
-
-        Raises:
-            KeyError: if there is no such model.
-        """
-        config = self.as_configured(name)
-        return None if config is None else with_known_limits(config)
-
-    def as_configured(self, name: str) -> ModelConfig | None:
-        """Return the same without what is published.
+        To read what is published may take a moment the first time.
 
         Raises:
             KeyError: if there is no such model.
         """
         config = self._configs[name]
-        return None if config is None or config.kind is ModelKind.SCRIPTED else config
+        return with_known_limits(config) if published else config
 
     @property
     def default(self) -> str | None:

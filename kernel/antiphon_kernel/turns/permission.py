@@ -81,13 +81,13 @@ class PermissionDesk:
         self._policy_of = policy_of
         self.waiting: dict[str, PermissionRequest] = {}
         """Calls that turns wait for, by block."""
-        self._is_closing = False
+        self.is_closing = False
         self._changed = News()
         """Announced when a turn begins to wait, or a call waits no longer."""
 
     def close(self) -> None:
         """Keep what is undecided: the turns end with the process, the calls still wait."""
-        self._is_closing = True
+        self.is_closing = True
         self._changed.announce()
 
     # Turns
@@ -175,7 +175,7 @@ class PermissionDesk:
                 f" {needs}."
             )
         except asyncio.CancelledError:
-            if not self._is_closing:
+            if not self.is_closing:
                 self._withdraw(request)
             raise
         finally:
@@ -206,7 +206,7 @@ class PermissionDesk:
     async def abandon(self, stored: ToolPermission) -> None:
         """Withdraw a call that was asked about before the kernel was started again, and end it."""
         is_here = self._kernel.owns(self._kernel.contexts[stored.context])
-        if self._is_closing or not is_here or self._stored.undecided.pop(stored.call, None) is None:
+        if self.is_closing or not is_here or self._stored.undecided.pop(stored.call, None) is None:
             return
         self._changed.announce()
         context = await self._kernel.context(stored.context)
@@ -315,7 +315,7 @@ class PermissionDesk:
         """
         while call in self._stored.undecided and call not in self.waiting:
             # The kernel was started a moment ago, and the turn is about to go on.
-            if self._is_closing:
+            if self.is_closing:
                 raise kernel_is_closing()
             await self._changed.wait()
         waiting, stored = self.waiting.get(call), self._stored.undecided.get(call)

@@ -22,12 +22,11 @@ from antiphon_kernel.messages import (
     Calibration,
     DocumentBlock,
     ImageBlock,
-    ModelWindow,
     clamp_max_tokens,
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.providers.model_config import ModelConfig, ModelPrice
+from antiphon_kernel.providers.model_config import ModelConfig
 from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
@@ -41,10 +40,8 @@ from antiphon_kernel.types.memory import without_collection
 class AnsweringModel:
     """One model that turns are played with."""
 
-    name: str
     provider: Provider
-    config: ModelConfig | None = None
-    """None of a model that plays recordings."""
+    config: ModelConfig
     calibration: Calibration = field(default_factory=Calibration)
     """Correction of the estimate of tokens, by what its provider has reported."""
     looked: dict[ContextId, int] = field(default_factory=dict)
@@ -52,16 +49,6 @@ class AnsweringModel:
     files_read: dict[ContextId, dict[str, int | None]] = field(default_factory=dict)
     """For each context, the files that the model has read there, by path, with the versions as far
     as they are known."""
-
-    @property
-    def window(self) -> ModelWindow | None:
-        """Return its limits; None if they are not known."""
-        return self.config.window if self.config is not None else None
-
-    @property
-    def price(self) -> ModelPrice | None:
-        """Return its price; None if it is not known."""
-        return self.config.price if self.config is not None else None
 
 
 _ANSWER_SHARE: Final = 4
@@ -138,12 +125,12 @@ class PromptReader:
     @property
     def budget(self) -> int | None:
         """Return the tokens that a request may have; None if that is not known."""
-        window = self.model.window
+        window = self.model.config.window
         if window is None:
             return self.most_tokens
         most = window.input if window.total is None else min(window.input, window.total)
         if not window.separate or window.total is not None:
-            most -= min(self._wanted or window.output, most // _ANSWER_SHARE)
+            most -= min(self.model.config.max_tokens or window.output, most // _ANSWER_SHARE)
         return most if self.most_tokens is None else min(most, self.most_tokens)
 
     async def read(self) -> ReadPrompt:
@@ -160,10 +147,11 @@ class PromptReader:
             reading = replace(reading, tail=await self._tail(reading))
         with without_collection():
             conversation = reading.request()
-        files, most = await self._files(conversation), self._wanted or _DEFAULT_ANSWER
+        files = await self._files(conversation)
+        most = self.model.config.max_tokens or _DEFAULT_ANSWER
         prompt = ModelPrompt(conversation, self.system, self.tools, files, most)
         read = ReadPrompt(prompt, reading, version, self.model.calibration)
-        if self.model.window is None:
+        if self.model.config.window is None:
             return read
         return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
@@ -262,16 +250,10 @@ class PromptReader:
 
     def answer_tokens(self, estimate: int) -> int:
         """Return the tokens that an answer to a request may have, given those of the request."""
-        window = self.model.window
+        window = self.model.config.window
         if window is None:
-            return self._wanted or _DEFAULT_ANSWER
-        return clamp_max_tokens(self._wanted or window.output, window, estimate)
-
-    @property
-    def _wanted(self) -> int | None:
-        """Return the tokens of an answer as they are configured."""
-        config = self.model.config
-        return config.max_tokens if config is not None else None
+            return self.model.config.max_tokens or _DEFAULT_ANSWER
+        return clamp_max_tokens(self.model.config.max_tokens or window.output, window, estimate)
 
     async def _files(self, conversation: ModelRequest) -> Mapping[str, PromptFile]:
         files: dict[str, PromptFile] = {}

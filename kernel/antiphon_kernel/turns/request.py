@@ -85,8 +85,8 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
         version, conversation, estimated = read.version, read.prompt.conversation, read.estimate
         name = call.kernel.members.find(asked.principal).username
         payload = await _payload(asked, read)
-        if asked.model.window is not None and not params.window.model_fields_set:
-            window = asked.model.window
+        if asked.model.config.window is not None and not params.window.model_fields_set:
+            window = asked.model.config.window
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
     size = sum([part.code_points for part in reading.parts])
@@ -112,8 +112,8 @@ async def _reader(call: Call, context: Context, author: BlockAuthor | None) -> P
     name = runner.default_model(context) if author is None else await runner.named(author.id)
     if name is None or name not in runner.models:
         return None
-    model = await runner.model(name)
-    if model.config is None or not isinstance(model.provider, RemoteProvider):
+    model = await runner.models.open(name)
+    if not isinstance(model.provider, RemoteProvider):
         return None
     return await runner.reader(context, model, (await runner.principal(name)).id)
 
@@ -121,7 +121,7 @@ async def _reader(call: Call, context: Context, author: BlockAuthor | None) -> P
 async def _payload(asked: PromptReader, read: ReadPrompt) -> dict[str, Any]:
     """Return the body of the request, without a key, wherever one may stand in it."""
     provider, config = asked.model.provider, asked.model.config
-    assert isinstance(provider, RemoteProvider) and config is not None
+    assert isinstance(provider, RemoteProvider)
     # What says it may import a library.
     body = await asyncio.to_thread(provider.payload, read.prompt)
     text = json.dumps(thaw(body), ensure_ascii=False)

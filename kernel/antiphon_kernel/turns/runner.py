@@ -115,8 +115,6 @@ class TurnRunner:
         )
         self.agents = Agents(kernel, models.config.agents)
         """Those whose names are no models'."""
-        self._closed = False
-        self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
         self._latest: dict[tuple[ContextId, str], Job] = {}
@@ -173,7 +171,6 @@ class TurnRunner:
         Calls that wait for a person's decision go on waiting, until there is a runner again.
         """
         self.permissions.close()
-        self._closed = True
         await self._tasks.close()
         for work in tuple(self._works):
             work.stop(None)
@@ -200,7 +197,7 @@ class TurnRunner:
                 work.turn = agent_turn = AgentTurn(*common, settings)
                 await self.agents.play(model, agent_turn)
                 return
-            answering = await self.model(model)
+            answering = await self.models.open(model)
             # A call that waits for a decision already is one of a tool that was there.
             seconds = START_SECONDS if undecided else SERVER_SECONDS
             servers = await self._servers(answering.config, seconds)
@@ -232,21 +229,6 @@ class TurnRunner:
         else:  # it has been made a viewer meanwhile
             await self._refuse(writer.context, prompt, writer.actor.principal, role)
 
-    async def model(self, name: str) -> AnsweringModel:
-        """Return a model with what is learned about it; its library is imported if need be.
-
-        Raises:
-            KeyError: if there is no such model.
-            AntiphonError: if it cannot be opened.
-        """
-        known = self._answering.get(name)
-        if known is None:
-            # What opens a model imports libraries.
-            config = await asyncio.to_thread(self.models.configured, name)
-            provider = await asyncio.to_thread(self.models.__getitem__, name)
-            known = self._answering.setdefault(name, AnsweringModel(name, provider, config))
-        return known
-
     async def reader(
         self,
         context: Context,
@@ -268,10 +250,10 @@ class TurnRunner:
 
     async def instruction_tokens(self, context: Context, model: str) -> int:
         """Return the estimate of what goes with every request to a model in a context."""
-        config = await asyncio.to_thread(self.models.as_configured, model)
+        config = self.models.configured(model, published=False)
         return instruction_tokens(*await self._instructions(context, config))
 
-    async def _servers(self, config: ModelConfig | None, seconds: float) -> TurnServers:
+    async def _servers(self, config: ModelConfig, seconds: float) -> TurnServers:
         """Return the MCP servers of a turn; those that are not there soon are named."""
         names = tools_of(config)
         missing = await self.servers.ready(names, seconds)
@@ -281,14 +263,13 @@ class TurnRunner:
     async def _instructions(
         self,
         context: Context,
-        config: ModelConfig | None,
+        config: ModelConfig,
         prompt: str | None = None,
         served: Sequence[McpTool] | None = None,
     ) -> tuple[str, tuple[ToolDefinition, ...]]:
         instructions = await asyncio.to_thread(self._settings.instructions)
         names = tools_of(config)
-        own = config.system if config is not None else ""
-        system = system_text(instructions, own, has_tools=names != ())
+        system = system_text(instructions, config.system, has_tools=names != ())
         served = self.servers.tools(names) if served is None else served
         tools = ModelTools(self._kernel, context, prompt, names, served=served)
         return system, tools.definitions
@@ -503,9 +484,9 @@ class TurnRunner:
         work.task.add_done_callback(ended)
 
     def _opened(self, context: Context) -> None:
-        if self._kernel.cluster is not None and not self._closed:
+        if self._kernel.cluster is not None and not self.permissions.is_closing:
             self._tasks.start(self._resume(context.id), f"turns that go on in {context.label}")
-        if context.is_partial or self._closed:
+        if context.is_partial or self.permissions.is_closing:
             return
         if (model := self.default_model(context)) is not None and model in self.models:
             name = f"reading {context.label} for {model}"
@@ -522,8 +503,7 @@ class TurnRunner:
     async def _read_ahead(self, context: Context, model: str) -> None:
         """Read a context that a model may answer in, so that its first turn need not."""
         principal = await self.principal(model)
-        config = await asyncio.to_thread(self.models.as_configured, model)
-        names = tools_of(config)
+        names = tools_of(self.models.configured(model, published=False))
         tools = ModelTools(self._kernel, context, None, names)
         definitions = await asyncio.to_thread(lambda: tools.definitions)
         await layout_of(context).prepare(principal.id, is_plain=not definitions)

@@ -15,7 +15,7 @@ from antiphon_kernel.conversation import Branch
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import MessageRole
-from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, BlockParams, ContextParams, Params, Result, tool
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.tools._common import BlockResult
 from antiphon_kernel.tools.message import SiblingPlace, fork_branch
@@ -446,11 +446,9 @@ class ListPermissionsResult(Result):
     """Rules in force."""
 
 
-class DecideParams(Params):
-    """A call, and whether it may run."""
+class DecideParams(BlockParams):
+    """The block of a call, and whether it may run."""
 
-    block_id: str
-    """The call."""
     decision: Literal["once", "always", "no"]
     """`always`: each later call with the same tool and arguments in this context runs, too."""
     reason: str | None = Field(default=None, max_length=2_000)

@@ -664,11 +664,11 @@ class Turn(BaseTurn):
         usage, read, model = answer.usage, self._read_last, self.model
         if usage is None:
             return
-        used = usage.priced(model.price)
+        used = usage.priced(model.config.price)
         self._used += used
         if read is not None:
             model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
-            if model.window is not None and usage.input_tokens > model.window.input:
+            if model.config.window is not None and usage.input_tokens > model.config.window.input:
                 self._overflowed = True
         await self.count(used, blocks.last)
 

@@ -1,4 +1,4 @@
-"""Memory of the process: what is given back, pauses of the collector, fields made when needed."""
+"""Memory of the process: what is given back, and pauses of the collector."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ctypes
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 
 def return_free_memory() -> None:
@@ -34,24 +33,3 @@ def without_collection() -> Iterator[None]:
         _pauses -= 1
         if not _pauses:
             gc.enable()
-
-
-class LazyFields:
-    """Base of classes with slots that lack the values of some of them at first.
-
-    The method `_make_NAME` returns the value of the field NAME. `cached_property` needs a dict,
-    which takes 270 bytes for each object.
-    """
-
-    __slots__ = ()
-
-    if not TYPE_CHECKING:  # types are checked as those of the fields
-
-        def __getattr__(self, name: str) -> Any:
-            """Make a field; called only while its slot is empty."""
-            make = getattr(type(self), f"_make_{name}", None)
-            if make is None:
-                raise AttributeError(f"{type(self).__name__} has no {name}")
-            value = make(self)
-            object.__setattr__(self, name, value)
-            return value

@@ -38,20 +38,12 @@ from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.errors import denied, reject_long_text, tools_only
-from antiphon_kernel.validation.header_values import check_field
+from antiphon_kernel.validation.header_values import TOOLS_ONLY, check_field
 from antiphon_kernel.validation.item_index import Container, ItemIndex, ItemLocation, ItemRole
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
 _IN_TEXTS: Final = (ContentKind.STRING, ContentKind.FORMAT, ContentKind.DELETED)
-
-_TOOLS_ONLY: Final = frozenset(
-    (
-        *("stopped_by", "edited_after_done", "media_type", "blob", "blob_bytes"),
-        *("permission", "runs_for", "decided_by"),
-    )
-)
-"""Fields that no tool lets the author of a new block set."""
 
 _DONE: Final = (Status.DONE.value,)
 
@@ -281,7 +273,7 @@ class DraftRules:
         name = self._name(ItemId(item.client, item.clock)) or ""
         if name not in FIELDS:
             raise denied(f"A block has no header field {quote(name)}: see the document layout.")
-        if name in _TOOLS_ONLY:
+        if name in TOOLS_ONLY:
             raise tools_only()
         for value in values:
             check_field(name, value, self._limits)

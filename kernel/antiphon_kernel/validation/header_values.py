@@ -38,6 +38,14 @@ _OBJECT: Final = (
     f"a JSON object nested at most {MAX_NESTING} deep, with finite numbers, whole characters and"
     " names that do not repeat"
 )
+TOOLS_ONLY: Final = frozenset(
+    (
+        *("stopped_by", "edited_after_done", "media_type", "blob", "blob_bytes"),
+        *("permission", "runs_for", "decided_by"),
+    )
+)
+"""Fields that no tool lets the author of a new block set."""
+
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

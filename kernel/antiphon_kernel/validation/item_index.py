@@ -12,10 +12,11 @@ import re
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
+from sys import intern
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
@@ -217,12 +218,6 @@ class ItemIndex:
         which on it is new. Empty without `below`."""
         self.deleted: IdIntervals = IdIntervals() if below is None else below.deleted
         """Ids that are gone; with `below`, those that are gone there."""
-        self.block_ids: Mapping[str, str] = {}
-        """Ids of blocks as somebody else keeps them, used instead of equal ones: each takes 120
-        bytes."""
-
-    def _kept_id(self, block: str) -> str:
-        return self.block_ids.get(block, block)
 
     # Following
 
@@ -313,7 +308,7 @@ class ItemIndex:
         for count in range(next(numbers)):
             is_text, written = bool(next(numbers)), next(numbers)
             has_block, length = next(numbers), next(numbers)
-            block = self._kept_id(next(texts)) if has_block else None
+            block = intern(next(texts)) if has_block else None
             path = tuple(next(texts) for _ in range(length - 1)) if length else None
             container = Container(block, path, is_text=is_text)
             container.written = written
@@ -339,7 +334,7 @@ class ItemIndex:
             if count % _PART == 0:
                 yield
         for _ in range(next(numbers)):
-            self._blocks[self._kept_id(next(texts))] = containers[next(numbers)]
+            self._blocks[intern(next(texts))] = containers[next(numbers)]
         yield
         for _ in range(next(numbers)):
             items = [ItemId(clients[next(numbers)], next(numbers)) for _ in range(next(numbers))]
@@ -537,7 +532,7 @@ class ItemIndex:
         if isinstance(parent, ItemId):
             return self.made_by(parent) or OUTSIDE
         if parent == BLOCKS and item.key is not None:
-            return self.block(item.key) or Container(self._kept_id(item.key), None)
+            return self.block(item.key) or Container(intern(item.key), None)
         return OUTSIDE if parent is not None else self._beside(item).container
 
     def block(self, key: str) -> Container | None:

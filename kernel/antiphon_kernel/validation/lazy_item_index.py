@@ -105,7 +105,6 @@ class LazyItemIndex:
     def _steps(self) -> Iterator[None]:
         """Read what is kept, if it fits, or else the document, pausing every few milliseconds."""
         index, document = self._item_index, self._document
-        index.block_ids = {one: one for one in document.block_ids()}
         kept, self._kept = self._kept, None
         later = self._later = self._later if self._later is not None else []
         try:
@@ -123,7 +122,6 @@ class LazyItemIndex:
             _log.warning("the items of a document are read again: %s", error)
             self._start_anew()
             return
-        index.block_ids = {}
         self.ready = self.has_freed = True
 
     def close(self) -> None:

@@ -122,33 +122,33 @@ class ItemRuns:
 
     def __init__(self) -> None:
         self._runs: dict[int, tuple[array[int], array[int]]] = {}
-        """By client the first clock and the number of each run; the last is what is not known."""
+        """By client the first clock of each run, with the end of the last, and their numbers."""
 
     def add(self, ids: IdRange, number: int) -> None:
         """Give a number to what is new in a range, each client's in the order of its clocks."""
         client, start, end = ids
         if client not in self._runs:
-            self._runs[client] = array("I", [0]), array("I", [0])
+            self._runs[client] = array("I", [0]), array("I")
         starts, numbers = self._runs[client]
-        start = max(start, starts[-1])
-        if start >= end:
-            return
-        if start == starts[-1]:
-            del starts[-1], numbers[-1]
-        if not numbers or numbers[-1] != number:
+        if start > starts[-1]:
             starts.append(start)
-            numbers.append(number)
-        starts.append(end)
-        numbers.append(0)
+            numbers.append(0)
+        if end > starts[-1]:
+            if numbers and numbers[-1] == number:
+                starts[-1] = end
+            else:
+                starts.append(end)
+                numbers.append(number)
 
     def within(self, ids: IdRange) -> Iterator[tuple[IdRange, int]]:
         """Cut a range where the numbers of its items change."""
         client, start, end = ids
-        starts, numbers = self._runs.get(client, ((0,), (0,)))
+        starts, numbers = self._runs.get(client, ((0,), ()))
         at = bisect_right(starts, start) - 1
         while start < end:
-            upto = min(starts[at + 1], end) if at + 1 < len(starts) else end
-            yield IdRange(client, start, upto), numbers[at]
+            is_known = at < len(numbers)
+            upto = min(starts[at + 1], end) if is_known else end
+            yield IdRange(client, start, upto), numbers[at] if is_known else 0
             start, at = upto, at + 1
 
 

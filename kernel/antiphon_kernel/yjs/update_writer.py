@@ -227,8 +227,6 @@ class MapWriter:
     def everything(self, beside: Sequence[Struct] = ()) -> bytes:
         """Return all updates as one, with items of other clients that nothing is deleted of."""
         own = self._update(self._count, 0, b"".join(self._written))
-        if not beside:
-            return own
         others = encode_update(beside, ())
         reader = Reader(others)
         clients = reader.uint()

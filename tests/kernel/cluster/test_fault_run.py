@@ -35,7 +35,7 @@ from tests.kernel.server.test_stock_client import StockClient, stock_client_at
 from tests.postgres import PostgresServer, binaries
 from tests.waiting import until
 
-SECONDS: Final = float(os.environ.get("ANTIPHON_FAULT_SECONDS", "20"))
+SECONDS: Final = float(os.environ.get("ANTIPHON_FAULT_SECONDS", "60"))
 CONTEXTS, REPLICAS, CALLERS, STOCK_CLIENTS, PAUSE = (
     (60, 14, 12, 4, 0.3) if SECONDS > 60 else (8, 3, 3, 1, 0.6)
 )

@@ -35,7 +35,7 @@ from antiphon_kernel.types.records import Actor, TextSplice
 from tests.errors import raises
 from tests.kernel.kernel.calls import OpenKernel
 
-SEEDS: Final = range(int(os.environ.get("ANTIPHON_CASES", "4")))
+SEEDS: Final = range(int(os.environ.get("ANTIPHON_CASES", "2")))
 STEPS: Final = 60
 MOST_CONTEXTS: Final = 5
 

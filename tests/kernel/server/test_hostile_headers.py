@@ -159,7 +159,7 @@ async def test_damaged_headers_of_an_earlier_version_are_read_copied_and_named(
             doors = await HeaderDoors.of(served)
             with monkeypatch.context() as earlier:
                 earlier.setattr(client_rules, "check_field", lambda *_: None)
-                earlier.setattr(client_rules, "_TOOLS_ONLY", ())
+                earlier.setattr(client_rules, "TOOLS_ONLY", ())
                 for case in DAMAGED:
                     assert await doors.raw(case), case
             damaged = list(doors.made)

@@ -17,6 +17,7 @@ from tests.kernel.table.doors import (
     Answer,
     CommandLine,
     Door,
+    InProcess,
     in_process,
     on_the_command_line,
     over_http,
@@ -168,7 +169,7 @@ def test_table_has_every_tool_and_every_error() -> None:
     assert missing == set(), "give each a row that fails like it"
 
 
-async def check_answers(door: Door, answers: list[Answer | None]) -> None:
+def check_answers(answers: list[Answer | None]) -> None:
     """Check that each row is answered as stated, with errors that the catalogue tells of."""
     wrong = [
         f"{row.tool} {str(row.params)[:200]}: {str(answer)[:300]}, expected {row.fails}"
@@ -178,7 +179,6 @@ async def check_answers(door: Door, answers: list[Answer | None]) -> None:
     assert wrong == []
     failed = [one for one in zip(ROWS, answers, strict=True) if one[1] and "error" in one[1]]
     assert [said for row, answer in failed for said in undocumented(row, answer or {})] == []
-    await check_every_id(door, answers)
 
 
 def undocumented(row: Row, answer: Answer) -> list[str]:
@@ -212,7 +212,9 @@ async def test_doors_answer_every_row_as_stated_and_alike(tmp_path: Path) -> Non
     for number, (name, opened) in enumerate(DOORS.items()):
         async with opened(tmp_path / str(number)) as door:
             answers = await play(door)
-            await check_answers(door, answers)
+            check_answers(answers)
+            if isinstance(door, InProcess):
+                await check_every_id(door, answers)  # which the kernel resolves
             played[name] = list(comparable(list(zip(ROWS, answers, strict=True))))
             if isinstance(door, CommandLine):
                 check_single_calls(door)

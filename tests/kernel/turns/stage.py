@@ -307,8 +307,8 @@ class Asking:
 
 
 async def open_asking(open_stage: OpenStage, policy: PermissionPolicy | None = None) -> Asking:
-    playing = scripted(Gate(), recording(MODEL, []))
-    models = Models({MODEL: playing[MODEL]}, permissions={MODEL: policy or PermissionPolicy()})
+    playing = ScriptedProvider([recording(MODEL, [])], sleep=Gate())
+    models = Models({MODEL: playing}, permissions={MODEL: policy or PermissionPolicy()})
     return Asking(await open_stage(models))
 
 

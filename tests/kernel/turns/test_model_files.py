@@ -199,7 +199,7 @@ async def test_file_that_was_not_read_is_shown_before_it_can_be_changed(
     assert "You had not read 'a.txt'" in results[0] and "\n1\ttwo\n" in results[0]
     assert desk.text() == TEXT.replace("one", "1")
     # What was read is known as long as the kernel runs.
-    (await desk.stage.runner.model("aria")).files_read.clear()
+    (await desk.stage.runner.models.open("aria")).files_read.clear()
     again = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
     (result,) = await desk.do(again)
     assert "You had not read 'a.txt'" in result

@@ -80,8 +80,9 @@ async def test_providers_are_opened_once_when_asked_and_all_closed(
     monkeypatch.setattr("antiphon_kernel.turns.models.open_provider", open_provider)
     some = models(KernelConfig(models=(CLAUDE, LOCAL, unused)))
     assert opened == []
-    assert some["claude"] is some["claude"] is providers["claude"]
-    assert some["mine"] is providers["mine"]
+    claude = await some.open("claude")
+    assert claude is await some.open("claude") and claude.provider is providers["claude"]
+    assert (await some.open("mine")).provider is providers["mine"]
     await some.close()
     assert opened == ["claude", "mine"]
     assert [one.is_closed for one in providers.values()] == [True, True, False]

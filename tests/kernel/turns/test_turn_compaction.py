@@ -164,7 +164,7 @@ async def test_estimate_is_corrected_by_what_the_provider_reports(
     stage, provider = await replying(open_stage, DONE)
     events: list[Any] = [TextDelta("Done.")]
     await stage.play("Hello?")
-    model = await stage.runner.model("aria")
+    model = await stage.runner.models.open("aria")
     estimates = []
     for _ in range(10):
         answered = await stage.call("context.request", model="aria")

@@ -1,13 +1,12 @@
-"""Memory that the C library keeps for later; fields that are made when first asked for."""
+"""Memory that the C library keeps for later."""
 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
 
 import pytest
 
-from antiphon_kernel.types.memory import LazyFields, return_free_memory
+from antiphon_kernel.types.memory import return_free_memory
 from tests.processes import memory_of
 
 SIZE = 100_000
@@ -21,24 +20,3 @@ def test_free_memory_goes_back_to_the_system() -> None:
     before = memory_of()
     return_free_memory()
     assert before - memory_of() > 400 * SIZE
-
-
-@dataclass(frozen=True, slots=True)
-class _Words(LazyFields):
-    text: str
-    each: list[str] = field(init=False, repr=False, compare=False)
-
-    def _make_each(self) -> list[str]:
-        return self.text.split()
-
-
-def test_field_that_is_asked_for_is_made_once() -> None:
-    words = _Words("a b")
-    assert words.each == ["a", "b"]
-    assert words.each is words.each
-    assert words == _Words("a b")
-
-
-def test_field_that_nothing_makes_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="_Words has no other"):
-        getattr(_Words("a"), "other")  # noqa: B009  the type checker knows that it is not there

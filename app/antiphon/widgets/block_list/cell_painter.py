@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -11,12 +12,19 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.lines import RenderedCell, RenderedLine, StyleSpan, overlapping
-from antiphon.widgets.block_list.gutter import FileGutter, GutterPainter, GutterStyle, RowNumber
+from antiphon.widgets.block_list.gutter import (
+    Columns,
+    FileGutter,
+    GutterPainter,
+    GutterStyle,
+    RowNumber,
+)
 from antiphon.widgets.block_list.text_finder import Hit
 from antiphon.widgets.block_list.viewport import HEADER_LINE
 from antiphon.widgets.editor import (
     CursorLabel,
     InkRange,
+    LabelledLine,
     RemoteCursor,
     ink_style,
     labelled,
@@ -63,6 +71,9 @@ def author_at(tints: Sequence[AuthorRange], line: RenderedLine) -> AuthorRange |
     return None if first is None else next(overlapping(tints, first, first + 1), None)
 
 
+_REMEMBERED: Final = 512
+"""Rows that are kept when the look of their cell changes."""
+
 _LOOK_BACK: Final = 4
 """Blank lines that a name in the gutter reaches over in the blame view."""
 
@@ -93,29 +104,15 @@ class CellStyle(NamedTuple):
     numbers: FileGutter | None = None
     """Numbers of the lines, in the place of the usual gutter."""
 
-    @property
-    def note_line(self) -> int | None:
-        """Return the line with the note; None if there is none."""
-        return self.picture.line_count - 1 if self.note and self.picture else None
-
-
-class _PaintedRow(NamedTuple):
-    """A row, and what it was made from."""
-
-    content: Strip | None
-    number: RowNumber | None
-    strip: Strip
-
 
 class CellPainter:
     """Rows of a cell with one look, made when asked for."""
 
-    def __init__(self, look: CellStyle, before: CellPainter | None = None) -> None:
-        """`before` lends the rows that did not change."""
+    def __init__(self, look: CellStyle) -> None:
         self.look = look
-        self._rows: dict[int, _PaintedRow] = {}
+        self._rows: dict[tuple[int, RowNumber | None], Strip] = {}
         self._layers = [layer for layer in _layers(look) if layer.ranges]
-        self._labels: dict[int, list[CursorLabel]] = {}
+        self._labels: dict[int, tuple[CursorLabel, ...]] = {}
         self.flags: dict[int, tuple[CursorLabel, ...]] = {}
         """Names of cursors in lines, drawn before, that have no room for them."""
         self._ink = Highlights(
@@ -123,88 +120,46 @@ class CellPainter:
         )
         self._inked: set[int] = set()
         """Lines with new text."""
-        self._marks_of_ink: dict[int, tuple[StyleSpan, ...]] = {}
         if (picture := look.picture) is not None:
             for cursor in look.cursors:
                 line, column = picture.place_of(cursor.offset)
                 label = CursorLabel.of(cursor, column, look.gutters.theme)
-                self._labels.setdefault(line, []).append(label)
+                self._labels[line] = (*self._labels.get(line, ()), label)
             for one in look.ink:
                 first, last = picture.place_of(one.start)[0], picture.place_of(one.end)[0]
                 self._inked.update(range(first, last + 1))
-        self.lender = before if before is not None and self._may_share(before.look) else None
-        if before is not None:
-            before.lender = None  # from now on it draws what is missing: rows of older looks can go
 
     def strip(self, line: int) -> Strip:
         """The row of a line; those above the first are below 0."""
         picture, numbers = self.look.picture, self.look.numbers
-        content = None if picture is None or line < 0 else picture.strip(line)
         number = None if numbers is None else numbers.beside(picture, line)
-        known = self._rows.get(line)
-        if known is None and self.lender is not None and line not in self._labels:
-            known = self.lender.row_without_cursors(line, self._ink_marks(line))
-        if known is None or known.content != content or known.number != number:
-            known = _PaintedRow(content, number, self._draw(line, content, number))
-        self._rows[line] = known
-        return known.strip
+        if (strip := self._rows.get((line, number))) is None:
+            strip = self._rows[line, number] = self._draw(line, number)
+        return strip
 
-    def row_without_cursors(self, line: int, ink: tuple[StyleSpan, ...]) -> _PaintedRow | None:
-        """The text of a line and its row, if it was drawn with this new text and no cursor."""
-        if line in self._labels or self._ink_marks(line) != ink:
-            return None
-        return self._rows.get(line)
-
-    def _ink_marks(self, line: int) -> tuple[StyleSpan, ...]:
-        if line not in self._inked or self.look.picture is None:
-            return ()
-        marks = self._marks_of_ink.get(line)
-        if marks is None:
-            marks = tuple(self._ink.marks(self.look.picture.line(line)))
-            self._marks_of_ink[line] = marks
-        return marks
-
-    def _may_share(self, other: CellStyle) -> bool:
-        mine = self.look
-        return (
-            not self._layers
-            and not other.tints
-            and not other.hits
-            and not any(cursor.anchor is not None for cursor in other.cursors)
-            and mine.note == other.note
-            and mine.note_line == other.note_line
-            and mine.end == other.end
-            and mine.ground == other.ground
-            and mine.author == other.author
-            and mine.gutters is other.gutters
-            and mine.unread_line == other.unread_line
-        )
-
-    def _draw(self, line: int, content: Strip | None, number: RowNumber | None) -> Strip:
-        look = self.look
-        columns, theme = look.gutters.columns, look.gutters.theme
+    def _draw(self, line: int, number: RowNumber | None) -> Strip:
+        look, picture = self.look, self.look.picture
+        theme, panel = look.gutters.theme, look.ground if look.is_panel else None
         ground = theme.background
-        if line >= (HEADER_LINE if look.names_above else 0) and not look.is_panel:
+        if line >= (HEADER_LINE if look.names_above else 0) and panel is None:
             ground += look.ground
         if line < 0:
             is_name = look.names_above and line == HEADER_LINE
             strip = look.gutters.head(look.author) if is_name else Strip([])
-        else:
-            strip = self._gutter(line, number)
-            if content is not None:
-                content = styled(content, self._marks(line))
-                if labels := self._labels.get(line):
-                    room = columns.width - strip.cell_length
-                    content, self.flags[line] = labelled(content, labels, room)
-                if look.is_panel:
-                    content = content.extend_cell_length(columns.text).apply_style(look.ground)
-                strip = Strip.join([strip, content])
-                if line == look.note_line:
-                    start = columns.gutter + columns.text - cell_len(look.note)
-                    strip = written_over(strip, start, look.note, theme.dim)
-            elif look.end is not None and line == look.end[0]:
-                strip = Strip.join([strip, Strip([Segment(look.end[1], theme.dim)])])
-        return strip.adjust_cell_length(columns.width).apply_style(ground)
+            return strip.adjust_cell_length(look.gutters.columns.width).apply_style(ground)
+        end = look.end[1] if look.end is not None and line == look.end[0] else ""
+        is_last = picture is not None and line == picture.line_count - 1
+        row, self.flags[line] = _painted(
+            tuple(self._gutter(line, number)),
+            tuple(picture.strip(line) if picture is not None else [Segment(end, theme.dim)]),
+            tuple(self._marks(line)),
+            self._labels.get(line, ()),
+            look.gutters.columns,
+            panel,
+            Segment(look.note if is_last else "", theme.dim),
+            ground,
+        )
+        return row
 
     def _gutter(self, line: int, number: RowNumber | None) -> Strip:
         look = self.look
@@ -221,14 +176,36 @@ class CellPainter:
             look.author, is_first=line == 0, is_unread=line == look.unread_line
         )
 
-    def _marks(self, line: int) -> list[StyleSpan]:
-        if self.look.picture is None:
-            return []
-        marks = list(self._ink_marks(line))
-        if self._layers:
+    def _marks(self, line: int) -> Iterator[StyleSpan]:
+        layers = [self._ink, *self._layers] if line in self._inked else self._layers
+        if self.look.picture is not None and layers:
             rendered = self.look.picture.line(line)
-            marks += [mark for layer in self._layers for mark in layer.marks(rendered)]
-        return marks
+            for layer in layers:
+                yield from layer.marks(rendered)
+
+
+@lru_cache(_REMEMBERED)
+def _painted(
+    gutter: tuple[Segment, ...],
+    content: tuple[Segment, ...],
+    marks: tuple[StyleSpan, ...],
+    labels: tuple[CursorLabel, ...],
+    columns: Columns,
+    panel: Style | None,
+    note: Segment,
+    ground: Style,
+) -> LabelledLine:
+    """Draw a row; in the picture that comes next most rows are made of the same."""
+    beside = Strip(gutter)
+    room = columns.width - beside.cell_length
+    strip, flags = labelled(styled(Strip(content), marks), labels, room)
+    if panel is not None:
+        strip = strip.extend_cell_length(columns.text).apply_style(panel)
+    strip = Strip.join([beside, strip])
+    if note.text and note.style is not None:
+        start = columns.gutter + columns.text - cell_len(note.text)
+        strip = written_over(strip, start, note.text, note.style)
+    return LabelledLine(strip.adjust_cell_length(columns.width).apply_style(ground), flags)
 
 
 def _layers(look: CellStyle) -> list[Highlights]:

@@ -430,7 +430,7 @@ class FrameBuffer:
             if cell is None:
                 look, cell = looks.style_for(place.block), self.cells.get(place.block)
                 if cell is None or cell.look != look:
-                    cell = CellPainter(look, cell)
+                    cell = CellPainter(look)
                 cells[place.block] = cell
             strips.append(cell.strip(place.line))
         top = places[0] if head_rows else None

@@ -70,13 +70,11 @@ class HeightIndex:
         index, inside = self._rows.find(row)
         return self._keys[index], inside
 
-    def set(self, key: str, height: int) -> int:
-        """Give a cell another height; returns how many rows it grew. Raises KeyError."""
+    def set(self, key: str, height: int) -> None:
+        """Give a cell another height. Raises KeyError."""
         at = self._index[key]
-        grown = height - self._rows[at]
-        if grown:
+        if height != self._rows[at]:
             self._rows.splice(at, at + 1, [height])
-        return grown
 
     def insert(self, key: str, height: int, *, after: str | None) -> None:
         """Put a new cell below `after`; None is the top. Raises KeyError and ValueError."""

@@ -10,7 +10,7 @@ from antiphon.render.cell_theme import INK_STEPS
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.editor import InkRange, RemoteCursor
 from antiphon_kernel.document.changes import TextChange
-from antiphon_kernel.text.transform import shift_offset, shift_through
+from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import ANSWERING_KINDS, Activity, BlockKind, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
@@ -155,11 +155,9 @@ class Ink:
 def _carried(one: _Written, splice: TextSplice) -> Iterator[_Written]:
     """Yield what a splice leaves of new text: what it inserts is no part of it."""
     end = splice.offset + splice.deleted
-    if one.start < splice.offset:
-        yield one._replace(end=min(one.end, splice.offset))
-    if one.end > end:
-        start = shift_offset(max(one.start, end), splice, stick="right")
-        yield one._replace(start=start, end=start + one.end - max(one.start, end))
+    for part in _without(one, splice.offset, end):
+        grown = len(splice.inserted) - splice.deleted if part.start >= end else 0
+        yield part._replace(start=part.start + grown, end=part.end + grown)
 
 
 def _without(one: _Written, start: int, end: int) -> Iterator[_Written]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from rich.segment import Segment
 from rich.style import Style
@@ -14,7 +15,6 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.render.code_source import CodeSource
 from antiphon.render.lines import StyleSpan, overlapping
 from antiphon.render.markdown_source import MarkdownSource
@@ -317,11 +317,8 @@ _SELECTED_CURSOR = Style(underline=True)
 class RowCache:
     """Draws rows, and keeps those drawn to know what changed."""
 
-    _theme: CellTheme
-
     def __init__(self, area: PlainTextArea) -> None:
         self._area = area
-        self._drawn: dict[tuple[object, ...], LabelledLine] = {}
         self.strips: list[Strip] = []
         self.top = 0
         self.sections: list[tuple[int, int]] = []
@@ -332,10 +329,7 @@ class RowCache:
     def layout(self, top: int, count: int, width: int, *, has_row_above: bool) -> list[int]:
         """Show the rows from `top` on; return those that look different on the screen."""
         area, theme = self._area, self._area.cell_theme
-        wrap = area.wrapped_document
-        if self._drawn and theme is not self._theme:
-            self._drawn.clear()
-        self._theme, self.top = theme, top
+        wrap, self.top = area.wrapped_document, top
         low, high = sorted(area.selection)
         cursor = area.selection.end if area.has_focus else None
         at = wrap.document.location_of
@@ -350,14 +344,14 @@ class RowCache:
                 other, style = at(one.anchor), theme.selections[one.colour % len(theme.selections)]
                 selections.append((min(place, other), max(place, other), style))
         selections.append((low, high, theme.own_selection))
-        hits, source = area.hits(), area.source
+        source = area.source
         lines: list[LabelledLine] = []
         own_place = None
         self.sections = [wrap.section_at(row) for row in range(top, min(top + count, wrap.height))]
         for row, (line, section) in enumerate(self.sections, top):
             span = _CachedSpan(wrap, line, section)
             marks = [mark for new in fresh for mark in span.marks(*new)]
-            marks += self._hits(span, wrap, hits)
+            marks += self._hits(span, wrap.document)
             marks += [mark for one in selections for mark in span.marks(*one)]
             tags = [
                 CursorLabel.of(one, min(span.column(place), width - 1), theme)
@@ -380,7 +374,8 @@ class RowCache:
             if not styles and source is not None:
                 styles = source.spans(line, theme)
             shown = _shown(span.text, least, theme.text, span.styles(styles))
-            lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
+            made_of = tuple(shown), tuple(marks), tuple(tags)
+            lines.append(_painted(*made_of, own, theme.own_cursor, width, area.ground))
         self.flags_above = lines[0].flags if lines and has_row_above else ()
         strips = self._with_flags(lines, width, own_place)
         before, self.strips = self.strips, strips
@@ -390,37 +385,13 @@ class RowCache:
             if before[y : y + 1] != strips[y : y + 1]
         ]
 
-    def _hits(
-        self, span: _CachedSpan, wrap: CellWrappedDocument, hits: Sequence[tuple[int, int]]
-    ) -> Iterator[StyleSpan]:
-        """Yield the parts of ranges that are in a row."""
-        if not hits:
+    def _hits(self, span: _CachedSpan, document: CellDocument) -> Iterator[StyleSpan]:
+        """Yield the parts of the ranges to mark that are in a row."""
+        if not (hits := self._area.hits()):
             return
-        low, high = (wrap.document.offset_of(place) for place in span.ends)
-        for start, end in overlapping(hits, low, high):
-            low_place, high_place = wrap.document.location_of(start), wrap.document.location_of(end)
-            yield from span.marks(low_place, high_place, self._theme.hit)
-
-    def _row(
-        self,
-        line: Strip,
-        marks: tuple[StyleSpan, ...],
-        tags: tuple[CursorLabel, ...],
-        own: int | None,
-        width: int,
-    ) -> LabelledLine:
-        key = (tuple(line), marks, tags, own, width)
-        drawn = self._drawn.get(key)
-        if drawn is None:
-            if len(self._drawn) >= _REMEMBERED:
-                self._drawn.clear()
-            taken = 0 if own is None else own + 1
-            strip, flags = labelled(styled(line, marks), tags, width, taken=taken)
-            if own is not None:
-                strip = styled(strip, [StyleSpan(own, own + 1, self._theme.own_cursor)])
-            strip = strip.adjust_cell_length(width).apply_style(self._area.ground)
-            drawn = self._drawn[key] = LabelledLine(strip, flags)
-        return drawn
+        for hit in overlapping(hits, *map(document.offset_of, span.ends)):
+            start, end = map(document.location_of, hit)
+            yield from span.marks(start, end, self._area.cell_theme.hit)
 
     def _with_flags(
         self, lines: Sequence[LabelledLine], width: int, own: Offset | None
@@ -446,6 +417,24 @@ class RowCache:
             if at is None or drawn.crop(at, at + 1) == strips[row].crop(at, at + 1):
                 strips[row] = drawn
         return strips
+
+
+@lru_cache(_REMEMBERED)
+def _painted(
+    content: tuple[Segment, ...],
+    marks: tuple[StyleSpan, ...],
+    labels: tuple[CursorLabel, ...],
+    own: int | None,
+    own_cursor: Style,
+    width: int,
+    ground: Style,
+) -> LabelledLine:
+    """Draw a row, with the person's cursor at the column `own`."""
+    taken = 0 if own is None else own + 1
+    strip, flags = labelled(styled(Strip(content), marks), labels, width, taken=taken)
+    if own is not None:
+        strip = styled(strip, [StyleSpan(own, own + 1, own_cursor)])
+    return LabelledLine(strip.adjust_cell_length(width).apply_style(ground), flags)
 
 
 def _shown(text: str, least: int, style: Style, parts: Iterable[StyleSpan]) -> Strip:

@@ -122,7 +122,7 @@ class HistoryCache:
                 batch = self._next_batch(index, blocks, at)
                 results = await self._read_batch(index, batch, begun, collected, read)
                 if results is None:
-                    await index.make_exact()
+                    await index.make_exact(begun)
                     continue
             yield results
             at += len(batch)

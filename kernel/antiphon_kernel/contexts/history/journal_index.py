@@ -35,10 +35,7 @@ class ItemOwners:
     """Maps CRDT items to the numbers of the blocks that they are part of."""
 
     def __init__(self, number_of: Callable[[str], int]) -> None:
-        """
-        Args:
-            number_of: the number of a block by its id, `NO_BLOCK` for those of no interest.
-        """
+        """`number_of`: the number of a block by its id, `NO_BLOCK` for those of no interest."""
         self._number_of = number_of
         self._runs = ItemRuns()
 
@@ -91,10 +88,7 @@ class JournalIndex:
     def __init__(
         self, journal: Journal, context: ContextRow, number_of: Callable[[str], int]
     ) -> None:
-        """
-        Args:
-            number_of: the number of a block by its id, `NO_BLOCK` if there is none.
-        """
+        """`number_of`: the number of a block by its id, `NO_BLOCK` if there is none."""
         self._journal = journal
         self._context = context
         self._number_of = number_of
@@ -127,9 +121,8 @@ class JournalIndex:
                     self.sizes[block] += touch.size // len(blocks)
             await slices.pause()
 
-    async def make_exact(self) -> None:
+    async def make_exact(self, upto: int) -> None:
         """Index what nobody ever saw too: text written and removed offline touches no block."""
-        upto = len(self._op_sizes) - 1
         self._owners = ItemOwners(self._number_of)
         self._op_sizes = array("I", [0])
         self.seqs.clear()

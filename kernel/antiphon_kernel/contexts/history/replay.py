@@ -169,8 +169,7 @@ class InheritedAuthors:
         if exact and index is None:
             numbers = await self._journal.block_numbers(row)
             index = JournalIndex(self._journal, row, lambda one: numbers.get(one, NO_BLOCK))
-            await index.extend(upto)
-            await index.make_exact()
+            await index.make_exact(upto)
         if index is None:
             for op in await self._journal.ops(row, upto=upto, blocks=histories):
                 replay.follow(op)

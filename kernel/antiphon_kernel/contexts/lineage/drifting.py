@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from antiphon_kernel.contexts.commit_types import CommitHandle, Inherited
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.history.replay import Copied, InheritedAuthors, with_block
+from antiphon_kernel.contexts.introductions import introduce
 from antiphon_kernel.contexts.ordering import orders_at
 from antiphon_kernel.contexts.undo_stack import UndoKind
 from antiphon_kernel.document.block_copy import copy_block
@@ -129,7 +130,7 @@ def write_drift(
 
     def write() -> None:
         for principal in everybody:
-            context.members.introduce(principal)
+            introduce(document, principal)
         orders = orders_at(document, len(document), 1 + len(copies))
         document.create_block(header._replace(order=orders[0]), changes.text)
         texts = source.plain_texts(taken.blocks)

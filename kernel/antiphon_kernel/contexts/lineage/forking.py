@@ -12,7 +12,7 @@ from typing import Final
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.context_journal import BlockIds
 from antiphon_kernel.contexts.header_rules import follow_change
-from antiphon_kernel.contexts.member_registry import MemberRegistry
+from antiphon_kernel.contexts.introductions import introduce
 from antiphon_kernel.contexts.opening.context_registry import InitialContent
 from antiphon_kernel.contexts.opening.loader import finish
 from antiphon_kernel.document.block_copy import BlockCopier
@@ -86,7 +86,7 @@ def load(state: Sequence[bytes], client_id: int, headers: Sequence[BlockHeader] 
     """Return the document of a whole state, and of the headers of its blocks that are known."""
     document = Document(client_id)
     document.apply_part(merge(state))
-    for _ in document.finish_parts(headers=headers):
+    for _ in document.finish_parts(headers):
         pass
     return document
 
@@ -199,7 +199,7 @@ async def _make_changes(
     ids, slices = BlockIds(row.id, known), TimeSlice()
     for change in changes:
         with document.transaction(change.operation) as transaction:
-            MemberRegistry(document).introduce(actor.principal)
+            introduce(document, actor.principal)
             change.apply(document, lambda: str(ids.next(actor.principal.id)))
         update = transaction.update
         assert update is not None, "a change of a new context changes it"

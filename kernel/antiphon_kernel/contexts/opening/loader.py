@@ -17,6 +17,7 @@ from typing import Final
 from antiphon_kernel.contexts.opening.segments import join
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredContext
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.memory import without_collection
@@ -53,11 +54,11 @@ async def open_document(
                 document = await join(snapshot, client_id)
                 stored = await journal.load(row, after=snapshot.seq)
                 stored = replace(stored, item_index=snapshot.item_index)
-                return stored, await _finish(document, stored)
+                return stored, await finish(document, row, stored.updates, stored.seq)
             except ValueError as error:
                 journal.snapshots.discard(row, str(error))
         stored = await journal.load(row)
-        return stored, await _finish(Document(client_id), stored)
+        return stored, await finish(Document(client_id), row, stored.updates, stored.seq)
 
 
 async def open_recent(
@@ -84,7 +85,7 @@ async def open_recent(
         return None
     try:
         document = await join(recent, _short(client_id, stored.clients))
-        await _finish(document, stored)
+        await finish(document, row, stored.updates, stored.seq)
         if cut.omitted + len(document) != cut.blocks:
             document.close()
             raise ValueError("it has other blocks than the journal")
@@ -107,16 +108,11 @@ def _short(drawn: int, taken: Container[int]) -> int:
 
 
 async def finish(
-    document: Document,
-    row: ContextRow,
-    updates: Sequence[bytes],
-    seq: int,
-    blocks: Iterable[str] = (),
+    document: Document, row: ContextRow, updates: Sequence[bytes], seq: int
 ) -> Document:
     """Read the transactions behind what a document has read already, up to `seq`; return it.
 
-    `blocks` are ids of its blocks that somebody else keeps. Raises CorruptContextError, naming the
-    transaction that cannot be read where that can be told.
+    Raises CorruptContextError, naming the transaction that cannot be read where that can be told.
     """
     for at in range(0, len(updates), FAN_IN):
         piece = updates[at : at + FAN_IN]
@@ -134,14 +130,9 @@ async def finish(
             what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
             raise CorruptContextError(row, what, first) from error
         await asyncio.sleep(0)
-    for _ in document.finish_parts(blocks):
+    for _ in document.finish_parts():
         await asyncio.sleep(0)
     return document
-
-
-async def _finish(document: Document, stored: StoredContext) -> Document:
-    ids = (row.id for row in stored.blocks)
-    return await finish(document, stored.row, stored.updates, stored.seq, ids)
 
 
 _PAUSE_SECONDS: Final = 0.01
@@ -156,7 +147,8 @@ class Quarantine:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.damaged: dict[ContextId, CorruptContextError] = {}
-        self._survey: asyncio.Task[None] | None = None
+        self._tasks = BackgroundTasks(_log)
+        self.close = self._tasks.close
 
     def raise_if_quarantined(self, context: ContextId) -> None:
         """Raises CorruptContextError if it is known to be damaged."""
@@ -171,18 +163,7 @@ class Quarantine:
 
     def scan(self, rows: Iterable[ContextRow]) -> None:
         """Begin to look, in the background, whether the records of these contexts are complete."""
-        self._survey = asyncio.create_task(self._inspect(tuple(rows)), name="survey of contexts")
-
-    async def scanned(self) -> None:
-        """Wait until the survey is over."""
-        if self._survey is not None:
-            await asyncio.wait({self._survey})
-
-    async def close(self) -> None:
-        """Stop looking."""
-        if self._survey is not None:
-            self._survey.cancel()
-        await self.scanned()
+        self._tasks.start(self._inspect(tuple(rows)), "survey of contexts")
 
     async def _inspect(self, rows: Iterable[ContextRow]) -> None:
         for row in rows:

@@ -18,6 +18,7 @@ from antiphon_kernel.server.websocket import WebSocketProtocol
 from antiphon_kernel.storage import CorruptContextError, Cut
 from antiphon_kernel.types.errors import AntiphonError, NotOwnerError
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.signal import News
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
 
@@ -80,7 +81,7 @@ class AckTracker:
         self._gap = False
         self.under_way: deque[tuple[int, asyncio.Future[None]]] = deque()
         """Updates that have been applied and are not on disk."""
-        self._room = asyncio.Event()
+        self._written = News()
         self.on_disk = 0
         """How many frames, from the first on, are on disk."""
         self.failure: BaseException | None = None
@@ -108,8 +109,7 @@ class AckTracker:
     async def fewer_than(self, limit: int) -> None:
         """Wait until fewer than `limit` updates are under way."""
         while len(self.under_way) >= limit:
-            self._room.clear()
-            await self._room.wait()
+            await self._written.wait()
 
     def _done(self, _: object) -> None:
         before = self.on_disk
@@ -121,7 +121,7 @@ class AckTracker:
                 self.failure = error
             elif self.failure is None:
                 self.on_disk = number
-        self._room.set()
+        self._written.announce()
         if self.on_disk != before or self.failure is not None:
             self._on_change()
 

@@ -119,7 +119,6 @@ class Room:
             context.applied.listen(self._applied),
             context.failed.listen(lambda error: self.dismiss(CloseFrame.of_failure(error))),
         )
-        self._is_stopped = False
         context.replicas = self._omitted
 
     def _omitted(self) -> list[int]:
@@ -129,9 +128,6 @@ class Room:
 
     async def stop(self) -> None:
         """Let go of the context."""
-        if self._is_stopped:
-            return
-        self._is_stopped = True
         for stop in self._stops:
             stop()
         self.context.replicas = tuple

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.wrap import compose
 from antiphon.widgets.block_list import BlockList
-from antiphon.widgets.editor import styled
+from antiphon.widgets.editor import labelled
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import Sample, SampleApp, on_screen
 from tests.kernel.growth.work import counted_calls
@@ -78,7 +78,7 @@ async def test_token_in_a_paragraph_draws_the_row_that_it_is_in() -> None:
     async with on_screen(sample, size=(100, 30)) as (app, _):
         sample.peer.append(block, "words of a paragraph " * 40)
         app.cells.draw()
-        with counted_calls(styled) as drawn:
+        with counted_calls(labelled) as drawn:
             sample.peer.append(block, "on")
             app.cells.draw()
     assert drawn() == 1

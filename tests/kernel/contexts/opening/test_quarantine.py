@@ -12,6 +12,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, OpenKernel
+from tests.waiting import until
 
 BROKEN = "broken"
 
@@ -84,7 +85,7 @@ async def test_damage_is_listed_before_anybody_opens_the_context_and_named_by_a_
         database.execute("DELETE FROM ops WHERE context = 2 AND seq = 3")
     kernel = await open_kernel()
     call = Caller(kernel, kernel.open_session(kernel.owner, "test"))
-    await kernel.quarantine.scanned()
+    await until(lambda: bool(kernel.quarantine.damaged))
     listed = (await call("context.list"))["contexts"]
     assert {one["label"]: "damaged" in one for one in listed} == {"default": False, BROKEN: True}
     for _ in range(2):
