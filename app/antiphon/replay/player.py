@@ -15,7 +15,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import field_values
 from antiphon_kernel.text.splice_diff import Replacement, as_splices
 from antiphon_kernel.types.block_metadata import CUT_OUT
-from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
+from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
@@ -183,6 +183,4 @@ class Player:
 
 def _absent(header: BlockHeader) -> ReplayBlock:
     """Return a block that is not there: cut out, and empty."""
-    kind, role, status = BlockKind.TEXT, Role.SYSTEM, Status.DONE
-    place = header.id, kind, role, status, header.order, header.created, header.author
-    return ReplayBlock(BlockHeader(*place, excluded=True, metadata={CUT_OUT: True}), "")
+    return ReplayBlock(header._replace(excluded=True, metadata={CUT_OUT: True}), "")
