@@ -44,12 +44,15 @@ SIZE: Final = click.option(
 @click.option(
     "--format",
     "format_",
-    type=click.Choice([*_CONTENT, "replay", "recording", "cast", "svg", "gif", "mp4", "html"]),
+    type=click.Choice(
+        [*_CONTENT, "replay", "recording", "cast", "cast-v2", "svg", "gif", "mp4", "html"]
+    ),
     default="jsonl",
     show_default=True,
     help="Lines of JSON that can be imported again, Markdown to be read, the conversation as JSON"
     " for other tools; or how all of it came to be: replay is for antiphon replay, recording for"
-    " antiphon demo --play, cast for asciinema, the others are pictures and a page.",
+    " antiphon demo --play, cast for asciinema, cast-v2 for its versions before 3, the others are"
+    " pictures and a page.",
 )
 @click.option(
     "--shape",
@@ -135,7 +138,7 @@ def _made_of_replay(
     speed: float,
     max_pause: float,
 ) -> bytes:
-    from antiphon.export.cast import write_cast
+    from antiphon.export.cast import as_version_2, write_cast
     from antiphon.export.converters import convert
     from antiphon.export.frames import replay_frames
     from antiphon.export.html_page import write_player_page
@@ -157,4 +160,6 @@ def _made_of_replay(
     cast = write_cast(frames, size, replay.label, marks)
     if format_ == "html":
         return write_player_page(cast).encode()
+    if format_ == "cast-v2":
+        return as_version_2(cast).encode()
     return cast.encode() if format_ == "cast" else convert(cast, format_)

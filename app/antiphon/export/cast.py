@@ -59,6 +59,18 @@ def write_cast(
     return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
 
 
+def as_version_2(cast: str) -> str:
+    """Return a cast as asciinema 2 and old versions of agg read it: with moments, not intervals."""
+    header, *events = map(json.loads, cast.splitlines())
+    term, at = header["term"], 0.0
+    size = {"width": term["cols"], "height": term["rows"]}
+    lines: list[object] = [{"version": 2, **size, "title": header["title"], "theme": term["theme"]}]
+    for interval, kind, text in events:
+        at = round(at + interval, 3)
+        lines.append([at, kind, text])
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+
+
 def page_look(frame: Frame) -> Look:
     """Return the look of most cells."""
     cells = Counter(look for row in frame.rows for text, look in row for _ in text)

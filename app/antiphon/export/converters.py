@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from antiphon.export.cast import as_version_2
 from antiphon_kernel.types.errors import invalid_params
 
 _PROGRAMS: Final = {"gif": ("agg",), "mp4": ("agg", "ffmpeg")}
@@ -36,25 +36,13 @@ def convert(cast: str, format_: str) -> bytes:
     """
     with tempfile.TemporaryDirectory() as folder:
         source, gif, mp4 = (Path(folder) / f"replay.{kind}" for kind in ("cast", "gif", "mp4"))
-        source.write_text(_as_version_2(cast), "utf-8")
+        source.write_text(as_version_2(cast), "utf-8")
         # The cast's own pauses stay as they are.
         _run("agg", "--idle-time-limit", "100000", str(source), str(gif))
         if format_ == "gif":
             return gif.read_bytes()
         _run("ffmpeg", "-loglevel", "error", "-i", str(gif), *_FILM, str(mp4))
         return mp4.read_bytes()
-
-
-def _as_version_2(cast: str) -> str:
-    """Return a cast as old versions of agg read it too, with moments in place of intervals."""
-    header, *events = map(json.loads, cast.splitlines())
-    term, at = header["term"], 0.0
-    size = {"width": term["cols"], "height": term["rows"]}
-    lines: list[object] = [{"version": 2, **size, "theme": term["theme"]}]
-    for interval, kind, text in events:
-        at = round(at + interval, 3)
-        lines.append([at, kind, text])
-    return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
 def _run(*command: str) -> None:

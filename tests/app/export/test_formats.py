@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import async_playwright, expect
 from rich.cells import cell_len
 
-from antiphon.export.cast import write_cast
+from antiphon.export.cast import as_version_2, write_cast
 from antiphon.export.converters import check_converters, convert
 from antiphon.export.frames import Frame, Look, Row, replay_frames
 from antiphon.export.html_page import write_player_page
@@ -102,6 +102,7 @@ async def test_exports_show_the_run_in_equal_bytes_and_nothing_that_is_secret(
     made = {
         "replay": b"".join(lines).decode(),
         "cast": cast,
+        "cast-v2": as_version_2(cast),
         "svg": write_svg(frames, SIZE),
         "html": write_player_page(cast),
         "static": static_page(replay),
@@ -149,6 +150,9 @@ def hand_made(*texts: str) -> list[Frame]:
     ]
 
 
+CAST = write_cast(hand_made("a", "b"), (5, 2), "t")
+
+
 def test_svg_moves_only_rows_that_change_and_draws_each_picture_once() -> None:
     drawn = write_svg(hand_made("<a>", "bcd", "<a>"), (5, 2))
     words = [one.text for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("text")]
@@ -181,15 +185,22 @@ def agg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
+def test_cast_of_version_2_says_the_same_in_moments() -> None:
+    header, *events = map(json.loads, as_version_2(CAST).splitlines())
+    assert (header["version"], header["width"], header["height"]) == (2, 5, 2)
+    assert header["title"] == "t"
+    assert [event[0] for event in events] == [0.0, 0.5, 2.5]  # since the start, not between them
+    assert [event[1:] for event in events] == [
+        event[1:] for event in map(json.loads, CAST.splitlines()[1:])
+    ]
+
+
 def test_gif_is_made_by_agg_which_says_why_it_fails(agg: Path) -> None:
     check_converters("gif")
-    cast = write_cast(hand_made("a", "b"), (5, 2), "t")
-    header, *events = map(json.loads, convert(cast, "gif").splitlines())
-    assert (header["version"], header["width"], header["height"]) == (2, 5, 2)
-    assert [event[0] for event in events] == [0.0, 0.5, 2.5]  # since the start, not between them
+    assert convert(CAST, "gif").decode() == as_version_2(CAST)
     agg.write_text("#!/bin/sh\necho no font >&2\nexit 3\n")
     with pytest.raises(AntiphonError, match="agg has failed: no font"):
-        convert(cast, "gif")
+        convert(CAST, "gif")
 
 
 def test_converter_that_is_missing_is_named(agg: Path) -> None:
