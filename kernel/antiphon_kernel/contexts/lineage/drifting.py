@@ -53,7 +53,7 @@ class TakenBlocks:
     ) -> TakenBlocks:
         """Read the authors of blocks; `document` has them as they were at the version."""
         numbers = await journal.block_numbers(row, blocks)
-        known = {number: block for block, number in numbers.items()}
+        known = {numbers[block]: block for block in blocks}
         authors = InheritedAuthors(journal, document.schema)
         return cls(document, blocks, await authors.as_of(row, known, version) if known else {})
 
