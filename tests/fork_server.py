@@ -133,9 +133,7 @@ class ForkedProcess(subprocess.Popen[Any]):
         }
         self.pid = self._fork(request, [at if one < 0 else one for at, one in enumerate(streams)])
         self._child_created = True
-        self._close_pipe_fds(  # type: ignore[attr-defined]
-            *(named[one] for one in _PARAMETERS[10:16])
-        )
+        self._close_pipe_fds(*(named[one] for one in _PARAMETERS[10:16]))
 
 
 # In the server and what it forks
@@ -149,7 +147,7 @@ def _fork_here(request: dict[str, Any], files: Sequence[int]) -> int:
     return pid
 
 
-def _fork_passing(path: str, args: Sequence[str], files: Sequence[int]) -> int:
+def _fork_passing(path: Any, args: Sequence[Any], files: Sequence[int]) -> int:
     """Fork this process in place of a process of `multiprocessing`, which would import it anew."""
     if args[-2] != "-c" or not args[-1].startswith("from multiprocessing."):
         return _SPAWN(path, args, files)
@@ -158,7 +156,7 @@ def _fork_passing(path: str, args: Sequence[str], files: Sequence[int]) -> int:
     return _fork_here(request, [0, 1, 2])
 
 
-_SPAWN: Final = multiprocessing.util.spawnv_passfds  # type: ignore[attr-defined]
+_SPAWN: Final = multiprocessing.util.spawnv_passfds
 
 
 def _become(request: dict[str, Any], files: Sequence[int] | None = None) -> None:
@@ -301,7 +299,7 @@ def serve(control: socket.socket) -> None:
     subprocess.Popen = ForkedProcess  # type: ignore[misc, assignment]
     os.execve = _exec  # type: ignore[assignment]
     os.execv = _exec  # type: ignore[assignment]
-    multiprocessing.util.spawnv_passfds = _fork_passing  # type: ignore[attr-defined]
+    multiprocessing.util.spawnv_passfds = _fork_passing
     gc.freeze()
     gc.enable()
     while True:
