@@ -6,8 +6,11 @@ import itertools
 import json
 import os
 import signal
-import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -80,43 +83,19 @@ def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
 
 
 @needs_openssh
-def test_guests_are_told_how_their_connection_has_ended(project: SharedProject) -> None:
-    project.let_in("bo")
-    relay = RelayThread(project.port)
-    with (
-        project.guest_terminal("bo") as client,
-        project.guest_terminal("bo", port=relay.port) as network,
-        project.guest_terminal("bo") as kernel,
-    ):
-        for terminal in (client, network, kernel):
-            terminal.wait_for("live")
-        os.kill(client.process.pid, signal.SIGKILL)
-        client.wait_for_end()
-        wait_until(lambda: len(project.sessions("bo")) == 2, "the end of the first session")
-        relay.stop()
-        kernel.type("still here")
-        kernel.wait_for("still here")
-        relay.close()
-        network.wait_for_end()
-        wait_until(lambda: len(project.sessions("bo")) == 1, "the end of the second session")
-        os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
-        kernel.wait_for_end()
-        assert "The kernel has ended, and the shared session with it" in kernel.text
-    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
-
-
-@needs_openssh
-def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
+def test_guests_are_told_how_their_connection_has_ended_and_come_back_to_the_same_place(
     project: SharedProject,
 ) -> None:
-    project.let_in("bo")
+    for name in ("bo", "cy"):
+        project.let_in(name)
     calls = [
         json.dumps({"id": 1, "tool": "block.create", "params": message(f"message {number}")})
         for number in range(30)
     ]
     project.succeed("call", "--jsonl", stdin="\n".join(calls))
     relay = RelayThread(project.port)
-    with project.guest_terminal("bo", port=relay.port) as first:
+    first, other = project.guest_terminal("bo", port=relay.port), project.guest_terminal("cy")
+    with first, other:
         first.wait_for("message 29")
         first.type("half a sentence")
         first.wait_for("half a sentence")
@@ -125,11 +104,22 @@ def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
         wait_until(lambda: _top(first) not in ("", tail), "an earlier page")
         seen = _settled_top(first)
         relay.stop()
+        other.wait_for("live")
+        other.type("still here")
+        other.wait_for("still here")
         relay.close()
+        first.wait_for_end()
         wait_until(lambda: not project.sessions("bo"), "the end of the session")
-        with project.guest_terminal("bo") as second:
-            second.wait_for("half a sentence")
-            wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
+        os.kill(other.process.pid, signal.SIGKILL)
+        other.wait_for_end()
+        wait_until(lambda: not project.sessions("cy"), "the end of the other session")
+    with project.guest_terminal("bo") as second:
+        second.wait_for("half a sentence")
+        wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
+        os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
+        second.wait_for_end()
+        assert "The kernel has ended, and the shared session with it" in second.text
+    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 
 @needs_openssh
@@ -201,17 +191,11 @@ def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: 
     (served / "Bo.keys").write_bytes(Path(f"{project.key('bo')}.pub").read_bytes() * 2)
     (served / "eve.keys").write_text("<html>nothing here</html>\n")
     (served / "big.keys").write_text("x" * 300_000)
-    server = subprocess.Popen(
-        ["python3", "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"],
-        cwd=served,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        port = server.stdout.readline().split()[5]
-        project.env["ANTIPHON_FORGE"] = f"http://127.0.0.1:{port}"
+    handler = partial(SimpleHTTPRequestHandler, directory=str(served))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, ExitStack() as stack:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        stack.callback(server.shutdown)
+        project.env["ANTIPHON_FORGE"] = f"http://127.0.0.1:{server.server_port}"
         told = project.share("--github", "Bo", "--role", "viewer")
         assert told["line"].endswith(" bo@localhost")
         assert [(one["username"], one["role"]) for one in told["keys"]] == [("bo", "viewer")]
@@ -225,9 +209,6 @@ def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: 
             assert refused.returncode == 1 and why in refused.stderr, refused.stderr
         again = project.run("share", "--keys", f"{project.key('eve')}.pub", "--name", "bo")
         assert again.returncode == 0
-    finally:
-        server.terminate()
-        server.wait()
     stolen = project.keys / "stolen.pub"
     stolen.write_text(Path(f"{project.key('mal')}.pub").read_text().replace("mal@there", "bo@x"))
     refused = project.run("share", "--keys", str(stolen))
@@ -267,9 +248,9 @@ def test_app_here_works_on_a_kernel_there_and_comes_back_when_the_line_does(
 ) -> None:
     here = {"PATH": f"{sshd.bin}:{project.env['PATH']}"}
     url = f"ssh://localhost:{sshd.port}{project.project}"
+    project.tool("block.create", **message("from over there"))
     terminal = project.terminal("join", url, env=here, cols=100, cwd=project.home)
     terminal.wait_for("live")
-    project.tool("block.create", **message("from over there"))
     terminal.wait_for("from over there")
     sshd.cut()
     terminal.wait_for("offline")
