@@ -123,13 +123,16 @@ def test_guests_are_told_how_their_connection_has_ended_and_come_back_to_the_sam
 
 
 @needs_openssh
-def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: SharedProject) -> None:
+def test_unknown_key_is_let_in_by_the_owner_and_its_sessions_change_roles_end_and_are_kicked(
+    project: SharedProject,
+) -> None:
     project.share("--ask")
+    project.let_in("cy")
     project.key("bo")
     owner = project.terminal(cols=120)
     owner.wait_for("WRITE")
-    with project.guest_terminal("bo", "-lbo") as guest:
-        guest.wait_for("Waiting for the owner to let you in")
+    with project.guest_terminal("bo", "-lbo") as terminal:
+        terminal.wait_for("Waiting for the owner to let you in")
         owner.wait_for("wants to join as bo")
         owner.press("ctrl+p")
         owner.type("let somebody")
@@ -137,36 +140,32 @@ def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: Shared
         owner.press("enter")
         owner.wait_for("e editor")
         owner.press("v")
-        guest.wait_for("viewer")
-    (key,) = project.tool("key.list")["keys"]
-    assert (key["username"], key["role"], key["state"]) == ("bo", "viewer", "good")
-
-
-@needs_openssh
-def test_share_ends_sessions_changes_roles_and_kicks(project: SharedProject) -> None:
-    project.let_in("bo")
-    with project.guest_terminal("bo") as terminal:
+        terminal.wait_for("viewer · live")
+        keys = {one["username"]: one for one in project.tool("key.list")["keys"]}
+        assert (keys["bo"]["role"], keys["bo"]["state"]) == ("viewer", "good")
+        terminal.type("x")
+        terminal.wait_for("You are a viewer")
+        promoted = project.succeed("share", "--promote", "bo").stdout
+        assert promoted.startswith("bo is an editor now. ")
+        terminal.wait_for("editor · live")
+        terminal.press("i")
         terminal.wait_for("WRITE")
-        listed = json.loads(project.succeed("share", "--list", "--json").stdout)
-        (session,) = listed["sessions"]
-        assert session["username"] == "bo"
+        terminal.type("half a sentence")
+        terminal.wait_for("half a sentence")
+        assert project.share("--demote", "bo")["role"] == "viewer"
+        terminal.wait_for("viewer · live")
+        project.share("--promote", "bo")
+        terminal.wait_for("editor · live")
+        terminal.type(" and its end")
+        terminal.wait_for("half a sentence and its end")
+        listed = project.share("--list")["sessions"]
+        (session,) = [one for one in listed if one["username"] == "bo"]
         assert (session["role"], session["via"]) == ("editor", "ssh")
         project.share("--end", session["session"][-8:], "--reason", "lunch")
         assert terminal.wait_for_end() == 1
         assert "ended your session: lunch" in terminal.text
     with project.guest_terminal("bo") as terminal:
         terminal.wait_for("live")
-        terminal.type("half a sentence")
-        terminal.wait_for("half a sentence")
-        assert project.share("--demote", "bo")["role"] == "viewer"
-        terminal.wait_for("viewer · live")
-        terminal.type("x")
-        terminal.wait_for("You are a viewer")
-        promoted = project.succeed("share", "--promote", "bo").stdout
-        assert promoted.startswith("bo is an editor now. ")
-        terminal.wait_for("editor · live")
-        terminal.type(" and its end")
-        terminal.wait_for("half a sentence and its end")
         kicked = project.succeed("share", "--kick", "bo").stdout
         assert kicked.startswith("bo is out until ")
         assert terminal.wait_for_end() == 1
