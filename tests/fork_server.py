@@ -133,7 +133,9 @@ class ForkedProcess(subprocess.Popen[Any]):
         }
         self.pid = self._fork(request, [at if one < 0 else one for at, one in enumerate(streams)])
         self._child_created = True
-        self._close_pipe_fds(*(named[one] for one in _PARAMETERS[10:16]))
+        self._close_pipe_fds(  # type: ignore[attr-defined]
+            *(named[one] for one in _PARAMETERS[10:16])
+        )
 
 
 # In the server and what it forks
@@ -299,7 +301,7 @@ def serve(control: socket.socket) -> None:
     subprocess.Popen = ForkedProcess  # type: ignore[misc, assignment]
     os.execve = _exec  # type: ignore[assignment]
     os.execv = _exec  # type: ignore[assignment]
-    multiprocessing.util.spawnv_passfds = _fork_passing
+    multiprocessing.util.spawnv_passfds = _fork_passing  # type: ignore[assignment]
     gc.freeze()
     gc.enable()
     while True:
