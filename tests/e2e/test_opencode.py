@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from threading import Event
-from typing import Any
+from typing import Any, cast
+
+from acp import spawn_agent_process
+from acp.interfaces import Client
+from acp.schema import TextContentBlock
 
 from antiphon_kernel.client.address import stated_address
 from antiphon_kernel.client.tool_client import ToolClient
 from tests import acp_schema
+from tests.app.acp_agent.connected import Editor
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message as fields_of
 from tests.processes import children_of, has_ended
 from tests.programs.model_server import Answer, ModelServer, ToolUse
 from tests.programs.opencode import Opencode
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE, until, wait_until
 
 
 class Conversation:
@@ -90,6 +96,11 @@ class Conversation:
                 if found:
                     return found[-1]
                 await asyncio.sleep(0.05)
+
+    def process(self) -> int:
+        """Return the id of the process of opencode that was started last."""
+        newest = max(self.recorded.iterdir(), key=lambda path: path.stat().st_ctime_ns)
+        return int(newest.name)
 
     async def close(self) -> None:
         await self._calls.close()
@@ -176,10 +187,22 @@ async def it_asks_before_it_changes_a_file_that_a_person_has_open(here: Conversa
     assert "With three" in path.read_text()
 
 
-async def it_edits_a_block_that_a_person_types_into_over_mcp(here: Conversation) -> None:
+async def it_edits_a_block_that_a_person_is_in_over_mcp(here: Conversation) -> None:
+    machine = here.machine
     made = await here.call("block.create", **fields_of("one\ntwo\nthree\n"))
     block = str(made["block_id"])
-    await here.call("block.splice", block_id=block, offset=0, insert="four ")
+    terminal = machine.terminal("join")
+
+    def type_into_it(text: str) -> None:
+        terminal.type(text)
+        wait_until(lambda: text in machine.content(block), "what was typed has arrived")
+
+    def open_it() -> None:
+        terminal.wait_for("three")
+        terminal.edit_last_cell()
+        type_into_it("four ")
+
+    await asyncio.to_thread(open_it)
     operation = {"op": "replace", "start_line": 2, "end_line": 3, "content": "LAST"}
     edit = {"block_id": block, "base_version": made["version"], "operations": [operation]}
     asked = await here.send(
@@ -193,15 +216,52 @@ async def it_edits_a_block_that_a_person_types_into_over_mcp(here: Conversation)
     read, edited = here.model.results()[-2:]
     assert "2\\tthree" in read
     assert "context_version" in edited
+    await asyncio.to_thread(terminal.wait_for, "LAST")
+    await asyncio.to_thread(type_into_it, "five")
+    terminal.press("escape", "ctrl+q")
+    await asyncio.to_thread(terminal.wait_for_end)
     content = str((await here.call("block.read", block_id=block))["content"])
-    assert content == "four one\ntwo\nLAST\n"
+    assert content == "four fiveone\ntwo\nLAST\n"
     blamed = (await here.call("block.blame", block_id=block))["runs"]
     wrote = [content[one["start"] : one["end"]] for one in blamed if one["username"] == "opencode"]
     assert "".join(wrote) == "LAST"
 
 
+async def it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here: Conversation) -> None:
+    editor, machine = Editor(), here.machine
+    (context,) = (await here.call("context.list"))["contexts"]
+    change = {
+        "filePath": str(machine.project / "README.md"),
+        "oldString": "With three",
+        "newString": "With four",
+    }
+    here.model.script.extend([[ToolUse("edit", change)], ["It says four."]])
+    async with spawn_agent_process(
+        cast(Client, editor),
+        *(ANTIPHON, "acp"),
+        env=machine.env,
+        cwd=machine.home,
+        observers=[editor.observe],
+    ) as (agent, _):
+        await agent.initialize(protocol_version=1)
+        session = context["context_id"]
+        await agent.load_session(session_id=session, cwd=str(machine.project), mcp_servers=[])
+        await editor.sees("**opencode:** And: The first line. The end.")
+        editor.answer.set_result("once")
+        prompt: list[Any] = [TextContentBlock(type="text", text="@opencode Change it for good.")]
+        answered = await agent.prompt(session_id=session, prompt=prompt)
+        assert answered.stop_reason == "end_turn"
+    assert editor.said().endswith("It says four.")
+    ((asked, offered),) = editor.asked
+    assert offered == ["once", "always", "no"]
+    difference = editor.calls()[asked.tool_call_id]["content"][0]
+    assert difference.old_text == "# Our project\n\nWith three lines.\n"
+    assert difference.new_text == "# Our project\n\nWith four lines.\n"
+    assert editor.problems == []
+
+
 async def it_is_stopped_in_the_middle_of_its_answer(here: Conversation) -> None:
-    never = Event()
+    never, process = Event(), here.process()
     message = await here.send("Write.", ["A long ", never, "story."])
     await here.sees(message, says("A long"))
     await here.call("turn.interrupt", message=message)
@@ -210,6 +270,25 @@ async def it_is_stopped_in_the_middle_of_its_answer(here: Conversation) -> None:
     never.set()
     (answer,) = await here.answered(await here.send("Go on.", ["Gone on."]))
     assert answer["text"] == "Gone on."
+    assert here.process() == process
+
+
+async def it_is_killed_and_its_session_outlives_that_and_the_kernel(here: Conversation) -> None:
+    never, process = Event(), here.process()
+    message = await here.send("Write.", ["Half of ", never])
+    await here.sees(message, says("Half of"))
+    os.kill(process, signal.SIGKILL)
+    text, error = await here.answered(message)
+    never.set()
+    assert text["text"] == "Half of " and text["status"] == "error"
+    assert error["kind"] == "error" and "opencode" in error["text"]
+    await here.close()
+    await asyncio.to_thread(here.machine.end_kernel)
+    await asyncio.to_thread(here.machine.succeed, "call", "session.whoami")
+    (answer,) = await here.answered(await here.send("Still there?", ["Still here."]))
+    assert answer["text"] == "Still here."
+    assert here.process() != process
+    assert "I have read it." in json.dumps(here.model.requests[-1]["messages"])
 
 
 async def test_opencode_takes_part_in_a_context(machine: Machine) -> None:
@@ -218,11 +297,15 @@ async def test_opencode_takes_part_in_a_context(machine: Machine) -> None:
         await a_person_types_into_what_it_writes(here)
         await it_calls_a_tool_and_is_told_what_was_typed(here)
         await it_asks_before_it_changes_a_file_that_a_person_has_open(here)
-        await it_edits_a_block_that_a_person_types_into_over_mcp(here)
+        await it_edits_a_block_that_a_person_is_in_over_mcp(here)
+        await it_is_asked_and_asks_through_an_editor_that_speaks_acp_too(here)
         await it_is_stopped_in_the_middle_of_its_answer(here)
+        await it_is_killed_and_its_session_outlives_that_and_the_kernel(here)
         kernel = machine.kernel().pid
-        (recorded,) = here.recorded.iterdir()  # one process has answered everything
+        started = [int(path.name) for path in here.recorded.iterdir()]
         await asyncio.to_thread(machine.end_kernel)
-    await until(lambda: all(map(has_ended, (int(recorded.name), *children_of(kernel)))))
-    lines = acp_schema.AcpLines.recorded(recorded)
-    assert (acp_schema.AGENT, "session/prompt") in lines.checked
+    assert len(started) == 2
+    await until(lambda: all(map(has_ended, (*started, *children_of(kernel)))))
+    for path in here.recorded.iterdir():
+        lines = acp_schema.AcpLines.recorded(path)
+        assert (acp_schema.AGENT, "session/prompt") in lines.checked

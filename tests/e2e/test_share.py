@@ -247,9 +247,9 @@ def test_app_here_works_on_a_kernel_there_and_comes_back_when_the_line_does(
 ) -> None:
     here = {"PATH": f"{sshd.bin}:{project.env['PATH']}"}
     url = f"ssh://localhost:{sshd.port}{project.project}"
-    project.tool("block.create", **message("from over there"))
     terminal = project.terminal("join", url, env=here, cols=100, cwd=project.home)
     terminal.wait_for("live")
+    project.tool("block.create", **message("from over there"))
     terminal.wait_for("from over there")
     sshd.cut()
     terminal.wait_for("offline")
