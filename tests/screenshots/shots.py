@@ -53,8 +53,11 @@ GALLERY: Final[Mapping[str, Shot]] = {
 }
 """Those that README and documentation show."""
 
+_LIKE_CELLS: Final = {"both-80x24", "light-120x40", "monochrome-80x24"}
+"""What these show in other themes and sizes, pictures of cells and other screens show, too."""
+
 SCREENS: Final[Mapping[str, Shot]] = {
-    **GALLERY,
+    **{name: shot for name, shot in GALLERY.items() if name not in _LIKE_CELLS},
     "file-80x24": Shot(SMALL, plays.beside),
     "help-80x24": Shot(SMALL, plays.pressing("F1", "f1")),
     "palette-80x24": Shot(SMALL, plays.choosing_action),
