@@ -54,7 +54,7 @@ GALLERY: Final[Mapping[str, Shot]] = {
 """Those that README and documentation show."""
 
 _LIKE_CELLS: Final = {"both-80x24", "light-120x40", "monochrome-80x24"}
-"""What these show in other themes and sizes, pictures of cells and other screens show, too."""
+"""Pictures whose texts, themes and sizes are in those of cells and of other screens, too."""
 
 SCREENS: Final[Mapping[str, Shot]] = {
     **{name: shot for name, shot in GALLERY.items() if name not in _LIKE_CELLS},

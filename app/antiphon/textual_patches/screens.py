@@ -32,7 +32,7 @@ class StyledOnceMixin(Screen[Result]):
 
     @property
     def _app_styles(self) -> object:
-        """What the styles of a screen's widgets depend on outside of it."""
+        """State of the app on which the styles of a screen's widgets depend."""
         app = self.app
         return app.classes, app.pseudo_classes, app._css_update_count  # noqa: SLF001
 
