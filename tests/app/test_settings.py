@@ -143,7 +143,7 @@ async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) ->
         hint_bar.clear_hint()
         assert hint_bar.hint is None
         await there.send("/hints")
-        for words in ("'ink'", "'title'", "'nowhere'; known", "no TOML"):
+        for words in ("'ink'", "'title'", "'nowhere'; known", "TOML:"):
             await there.sees(words)
         assert there.app.theme == DEFAULT_THEME
 

@@ -53,8 +53,11 @@ GALLERY: Final[Mapping[str, Shot]] = {
 }
 """Those that README and documentation show."""
 
+_LIKE_CELLS: Final = {"both-80x24", "light-120x40", "monochrome-80x24"}
+"""Pictures whose texts, themes and sizes are in those of cells and of other screens, too."""
+
 SCREENS: Final[Mapping[str, Shot]] = {
-    **GALLERY,
+    **{name: shot for name, shot in GALLERY.items() if name not in _LIKE_CELLS},
     "file-80x24": Shot(SMALL, plays.beside),
     "help-80x24": Shot(SMALL, plays.pressing("F1", "f1")),
     "palette-80x24": Shot(SMALL, plays.choosing_action),

@@ -1,4 +1,4 @@
-"""Screens of Textual: dismissed once, replaced under others, gone for good, and as rows of text.
+"""Screens of Textual: styled and dismissed once, replaced under others, gone, and as rows of text.
 
 Textual takes the next screen away for a second dismissal of one.
 """
@@ -21,7 +21,35 @@ from textual.widgets import Button, Input
 Result = TypeVar("Result")
 
 
-class DismissOnceMixin(Screen[Result]):
+class StyledOnceMixin(Screen[Result]):
+    """Screen that is styled anew when it is shown only if the app has changed since it was last.
+
+    Textual does it always: twice for a screen whose widgets were styled when they were mounted.
+    And for one that is new it styles all that the app has.
+    """
+
+    _styled_in: object = None
+
+    @property
+    def _app_styles(self) -> object:
+        """State of the app on which the styles of a screen's widgets depend."""
+        app = self.app
+        return app.classes, app.pseudo_classes, app._css_update_count  # noqa: SLF001
+
+    def _post_register(self, app: App[Any]) -> None:
+        super()._post_register(app)
+        self._css_update_count = app._css_update_count  # noqa: SLF001
+
+    def on_mount(self) -> None:
+        self._styled_in = self._app_styles
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        if event.refresh_styles:
+            event.refresh_styles = self._styled_in != self._app_styles
+            self._styled_in = self._app_styles
+
+
+class DismissOnceMixin(StyledOnceMixin[Result]):
     """Screen that stays dismissed when a second click, sent before it was gone, comes to it."""
 
     @property

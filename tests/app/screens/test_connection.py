@@ -38,8 +38,19 @@ async def test_header_names_the_context_left_last_and_how_the_kernel_is(here: Wo
         await there.sees("● you")
 
 
-async def test_message_typed_while_the_kernel_comes_up_is_sent_when_it_has(here: World) -> None:
+async def test_message_typed_before_any_kernel_answers_is_kept_or_sent_when_one_does(
+    here: World,
+) -> None:
     await here.close_doors()
+    async with opened(here, live=False) as there:
+        await there.type("typed too early")
+        await there.press("ctrl+q")
+        await there.hint("Ctrl+Q again")
+        await there.press("ctrl+q")
+        await until(lambda: not there.app.is_running, "the end")
+    (kept,) = (state_folder() / "refused").glob("*.md")
+    assert "typed too early" in kept.read_text()
+
     came_up = asyncio.Event()
     async with opened(here, live=False, has_kernel=came_up.is_set) as there:
         await there.type("typed at once")
@@ -75,18 +86,6 @@ async def test_stopped_kernel_is_noticed_and_leaving_then_has_to_be_said_twice_a
         await until(lambda: not there.app.is_running, "the end")
     (kept,) = (state_folder() / "refused").glob("*.md")
     assert "typed alone " in kept.read_text()
-
-
-async def test_message_typed_before_any_kernel_answered_is_kept_when_leaving(here: World) -> None:
-    await here.close_doors()
-    async with opened(here, live=False) as there:
-        await there.type("typed too early")
-        await there.press("ctrl+q")
-        await there.hint("Ctrl+Q again")
-        await there.press("ctrl+q")
-        await until(lambda: not there.app.is_running, "the end")
-    (kept,) = (state_folder() / "refused").glob("*.md")
-    assert "typed too early" in kept.read_text()
 
 
 async def test_leaving_after_the_kernel_was_back_has_to_be_said_twice_again(here: World) -> None:

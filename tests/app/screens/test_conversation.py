@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.actions import Mode
 from antiphon.render.view import queue_label
 from antiphon.screens.known_models import ModelsHere
 from antiphon.screens.model_turns import ModelTurns
@@ -24,7 +25,7 @@ from tests.app.opened import Opened, World, Writer, opened, world
 from tests.waiting import until
 
 
-async def test_unknown_name_is_told_of_and_a_turn_that_failed_goes_on_when_it_is_asked_again(
+async def test_unknown_name_is_told_of_a_failed_turn_goes_on_and_a_program_is_stopped(
     here: World, there: Opened
 ) -> None:
     await there.send("@aria hi")
@@ -44,6 +45,23 @@ async def test_unknown_name_is_told_of_and_a_turn_that_failed_goes_on_when_it_is
     await there.press("a")
     await until(lambda: len(here.aria.prompts) == 3, "it goes on")
     assert len((await here.call("context.list"))["contexts"]) == 1
+    here.aria.end()
+    await here.turns.wait_idle()
+    await there.press("i", mode=Mode.WRITE)
+
+    # A program that appends is seen and stopped like a model.
+    nova = here.kernel.open_session(
+        await here.kernel.principal("nova", PrincipalKind.MODEL), "unix"
+    )
+    answer = {"parent_id": await here.cell("a question"), "kind": "text"}
+    block = (await here.kernel.call(nova, "block.create", answer))["block_id"]
+    await here.kernel.call(nova, "block.append", {"block_id": block, "text": "On and on"})
+    await there.sees("● nova writing")
+    await there.sees("On and on▌nova")
+    await there.sees("Ctrl+C stop nova")
+    await there.press("ctrl+c")
+    await there.sees("stopped by you")
+    await until(lambda: not there.shows("writing"), "nova has gone")
 
 
 async def test_waiting_messages_show_their_position_on_their_last_line_until_they_are_answered(
@@ -92,23 +110,6 @@ async def test_waiting_messages_show_their_position_on_their_last_line_until_the
 )
 def test_queue_label_is_an_ordinal(position: int, words: str) -> None:
     assert queue_label(position) == f"queued · {words}"
-
-
-async def test_program_that_appends_is_seen_writing_and_is_stopped_like_a_model(
-    here: World, there: Opened
-) -> None:
-    nova = here.kernel.open_session(
-        await here.kernel.principal("nova", PrincipalKind.MODEL), "unix"
-    )
-    answer = {"parent_id": await here.cell("a question"), "kind": "text"}
-    block = (await here.kernel.call(nova, "block.create", answer))["block_id"]
-    await here.kernel.call(nova, "block.append", {"block_id": block, "text": "On and on"})
-    await there.sees("● nova writing")
-    await there.sees("On and on▌nova")
-    await there.sees("Ctrl+C stop nova")
-    await there.press("ctrl+c")
-    await there.sees("stopped by you")
-    await until(lambda: not there.shows("writing"), "nova has gone")
 
 
 ARIA = ModelConfig(

@@ -27,20 +27,21 @@ async def row_of(there: Opened, text: str) -> int:
     return next(row for row, line in enumerate(there.lines) if text in line)
 
 
-@pytest.mark.parametrize("is_end", [False, True], ids=["dismissed", "app ends"])
-async def test_palette_that_goes_searches_no_longer(
-    there: Opened, monkeypatch: pytest.MonkeyPatch, is_end: bool
+async def test_palette_that_is_dismissed_or_goes_with_the_app_searches_no_longer(
+    there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never(self: PaletteCommands) -> Iterator[PaletteEntry]:
         await asyncio.Event().wait()
         return iter(())
 
     monkeypatch.setattr(PaletteCommands, "_entries", never)
-    await there.press("ctrl+p")
-    palette = there.app.screen
-    searches = [one for one in there.app.workers if one.node is palette]
-    there.app.exit() if is_end else palette.dismiss(None)
-    assert [one.is_cancelled for one in searches] == [True]
+    for end in (lambda: there.app.screen.dismiss(None), there.app.exit):
+        await there.press("ctrl+p")
+        await until(lambda: isinstance(there.app.screen, LaidOutPalette), "the palette")
+        palette = there.app.screen
+        searches = [one for one in there.app.workers if one.node is palette]
+        end()
+        assert [one.is_cancelled for one in searches] == [True]
 
 
 async def test_palette_command_or_choice_clicked_twice_is_closed_or_taken_once(

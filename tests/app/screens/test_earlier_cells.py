@@ -63,7 +63,12 @@ def page(there: Opened) -> list[str]:
 async def test_cells_are_counted_from_the_first_and_come_by_scrolling_up_and_by_going_there(
     recent: Opened,
 ) -> None:
-    replica = recent.app.session.replica
+    replica, before = recent.app.session.replica, recent.screen
+
+    def seen() -> str | None:
+        me = recent.app.session.replica.awareness.me
+        return None if me is None else me.block
+
     await recent.press("escape", "f2")
     await recent.sees(f"¶{ALL}")
     await recent.press("f2", mode=Mode.NAVIGATE)
@@ -71,7 +76,13 @@ async def test_cells_are_counted_from_the_first_and_come_by_scrolling_up_and_by_
     await recent.press("g")
     await recent.sees("cell 0 ")
     assert not replica.omitted
-    await until(lambda: recent.screen.cells.focused_cell == recent.screen.source.ids()[0])
+    first = recent.screen.source.ids()[0]
+    await until(lambda: recent.screen.cells.focused_cell == first)
+    await until(lambda: seen() == first)
+    # The screen of the document before says nothing of where the person is.
+    before.following.publish()
+    await recent.pilot.pause(0.2)
+    assert seen() == first
 
 
 async def test_page_message_folds_and_a_cell_in_hand_stay_when_earlier_cells_come(
@@ -333,23 +344,6 @@ async def test_message_that_is_sent_as_earlier_cells_come_is_sent_once(
         await was_sent(here, message)
         await until(lambda: not recent.message, "the composer is empty")
         await recent.mode(Mode.WRITE)
-
-
-async def test_screen_of_a_replaced_document_says_nothing_of_where_the_person_is(
-    recent: Opened,
-) -> None:
-    def seen() -> str | None:
-        me = recent.app.session.replica.awareness.me
-        return None if me is None else me.block
-
-    before = recent.screen
-    await recent.press("up", "g")
-    await recent.sees("cell 0 ")
-    first = recent.screen.source.ids()[0]
-    await until(lambda: seen() == first)
-    before.following.publish()
-    await recent.pilot.pause(0.2)
-    assert seen() == first
 
 
 async def test_person_among_earlier_cells_is_followed_and_points_at_a_line(

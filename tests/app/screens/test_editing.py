@@ -111,7 +111,7 @@ async def test_ctrl_c_stops_a_turn_in_each_of_its_steps_or_copies_a_selection(
     await stopped()
 
 
-async def test_count_of_new_lines_stands_on_the_rule_and_moves_nothing(
+async def test_count_of_new_lines_stands_on_the_rule_moves_nothing_and_leaves_out_ones_own(
     here: World, there: Opened
 ) -> None:
     for number in range(20):
@@ -130,9 +130,8 @@ async def test_count_of_new_lines_stands_on_the_rule_and_moves_nothing(
     await until(lambda: there.lines[rule].endswith("── ▼ 4 ──"), "a hint has the room")
     await there.pilot.click(HintBar, offset=(70, 0))
     await there.sees("something new")
+    there.screen.frame.notice.clear_hint()
 
-
-async def test_lines_of_ones_own_are_not_new_to_oneself(here: World, there: Opened) -> None:
     await here.cell("\n".join(f"- point {number}" for number in range(40)))
     await there.sees("point 39")
     await there.edit()

@@ -113,7 +113,13 @@ async def test_key_in_an_empty_context_has_an_effect_or_a_hint(here: World) -> N
         assert await silent_keys(there, [Mode.NAVIGATE, Mode.WRITE], ALIKE) == []
 
 
-async def test_key_or_paste_that_means_nothing_among_the_cells_says_so(there: Opened) -> None:
+async def one(typed: str) -> list[picker.PickerEntry]:
+    return [picker.PickerEntry("one", "the one")] if typed == "x" else []
+
+
+async def test_key_or_paste_that_means_nothing_among_the_cells_or_to_a_choice_says_so(
+    there: Opened,
+) -> None:
     await enter(there, Mode.NAVIGATE)
     for key in ("q", "c", "8", "f9", "ctrl+x"):
         there.burst(key)
@@ -129,6 +135,15 @@ async def test_key_or_paste_that_means_nothing_among_the_cells_says_so(there: Op
         before = now
         await there.pilot.pause(0.2)
     assert not await noticed(there, "f9", seconds=0.5)
+
+    there.app.push_screen(picker.PickerModal("Choose", one, empty="Type something."))
+    await there.sees("Type something.")
+    assert [key for key in ("down", "enter") if not await noticed(there, key)] == []
+    await there.type("x")
+    await there.sees("the one")
+    assert await noticed(there, "down")
+    await there.type("y")
+    await there.sees("Nothing is found.")
 
 
 LONG: Final = "\n".join(f"line {number}" for number in range(30))
@@ -345,17 +360,3 @@ async def test_key_of_a_page_over_the_document_has_an_effect_or_a_hint(
 
 def test_every_page_over_the_document_has_its_keys_pressed() -> None:
     assert set(modal_classes()) == set(COVERS)
-
-
-async def test_key_for_a_choice_of_none_or_one_gets_a_hint(there: Opened) -> None:
-    async def one(typed: str) -> list[picker.PickerEntry]:
-        return [picker.PickerEntry("one", "the one")] if typed == "x" else []
-
-    there.app.push_screen(picker.PickerModal("Choose", one, empty="Type something."))
-    await there.sees("Type something.")
-    assert [key for key in ("down", "enter") if not await noticed(there, key)] == []
-    await there.type("x")
-    await there.sees("the one")
-    assert await noticed(there, "down")
-    await there.type("y")
-    await there.sees("Nothing is found.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import heapq
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any, Final
@@ -15,7 +16,7 @@ from textual.screen import Screen
 from antiphon.actions import Mode
 from antiphon_kernel.document.document import Document
 from tests.app.opened import Opened, World, opened
-from tests.waiting import screen_updated, until
+from tests.waiting import PATIENCE, screen_updated, until
 
 PAGES: Final = ("f1", "f4", "ctrl+p", "h", "U")
 
@@ -39,13 +40,14 @@ async def there(here: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[O
 
 async def freed(held: Callable[[], Collection[object]], most: int = 0) -> None:
     """Wait until at most so many of these are held."""
-
-    def is_freed() -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while True:
         forget_cancelled_timers()
         gc.collect()
-        return len(held()) <= most
-
-    await until(is_freed, lambda: f"the end of {held()}")
+        if len(held()) <= most:
+            return
+        assert time.monotonic() < deadline, f"held in vain: {held()}"
+        await asyncio.sleep(0.2)
 
 
 def forget_cancelled_timers() -> None:

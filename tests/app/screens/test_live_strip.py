@@ -44,10 +44,26 @@ def strip_of(there: Opened) -> list[str]:
     return there.lines[strip.region.y : strip.region.bottom]
 
 
-async def test_strip_writer_out_of_sight_is_shown_and_the_end_leaves_count_of_new_lines(
+async def test_strip_shows_a_writer_out_of_sight_leads_there_and_leaves_the_count_of_new_lines(
     here: World, away: Opened, clock: ManualClock
 ) -> None:
-    here.aria.write("far below")
+    for words, keys, back in (
+        ("far below", ("f3",), ("g",)),
+        (", further", ("i", "enter"), ("up", "g")),
+        (", on", (), ("up", "g")),
+    ):
+        here.aria.write(words)
+        await away.sees(f"{words}▌")
+        await away.press(*keys)
+        if not keys:
+            await away.pilot.click("LiveStrip")
+        await until(lambda: not strip_of(away), "the strip goes")
+        assert away.screen.cells.following
+        await away.sees(words)
+        await away.press(*back)
+    await away.sees("the first cell")
+    away.screen.frame.notice.clear_hint()
+    here.aria.write("\n\n" + LINE * 2 + "far below")
     await until(lambda: strip_of(away) and "far below▌" in strip_of(away)[-1], "the strip")
     assert strip_of(away)[0].startswith(" aria")
     await until(lambda: "▼" in strip_of(away)[0], "the count of new lines")
@@ -74,23 +90,6 @@ async def test_strip_of_one_row_of_text_has_it_beside_the_name(here: World, ther
     assert not strip_of(there), "there is nothing to show"
     here.aria.write("far below")
     await until(lambda: strip_of(there) and "aria   far below▌" in strip_of(there)[0], "the strip")
-
-
-async def test_strip_key_or_click_goes_to_the_writer(here: World, away: Opened) -> None:
-    for words, keys, back in (
-        ("far below", ("f3",), ("g",)),
-        (", further", ("i", "enter"), ("up", "g")),
-        (", on", (), ()),
-    ):
-        here.aria.write(words)
-        await away.sees(f"{words}▌")
-        await away.press(*keys)
-        if not keys:
-            await away.pilot.click("LiveStrip")
-        await until(lambda: not strip_of(away), "the strip goes")
-        assert away.screen.cells.following
-        await away.sees(words)
-        await away.press(*back)
 
 
 async def test_strip_while_editing_leaves_the_cursor_in_its_row_and_shows_the_last_of_several(

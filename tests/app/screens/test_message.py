@@ -68,16 +68,24 @@ async def stored(here: World) -> bytes:
     return b"".join(one.read_bytes() for one in here.data.glob("journal.db*"))
 
 
-async def test_private_draft_reaches_the_kernel_only_when_it_is_sent(
-    here: World, there: Opened
+async def test_private_draft_reaches_the_kernel_only_when_it_is_sent_also_after_a_restart(
+    here: World,
 ) -> None:
-    await there.press("ctrl+t")
-    await there.sees("PRIVATE")
-    await there.type("classified")
-    await there.sees("Ctrl+T share")
-    await there.app.session.replica.saved()
-    assert b"classified" not in await stored(here)
-    await there.press("enter")
+    async with opened(here) as there:
+        await there.press("ctrl+t")
+        await there.sees("PRIVATE")
+        await there.type("classified")
+        await there.sees("Ctrl+T share")
+        await there.app.session.replica.saved()
+        assert b"classified" not in await stored(here)
+    async with opened(here) as there:
+        await until(lambda: there.message == "classified", "the draft")
+        await there.sees("PRIVATE")
+        await there.press("enter")
+        await is_sent(here, there)
+
+
+async def is_sent(here: World, there: Opened) -> None:
     await until(lambda: here.aria.prompts == ["classified"], "the model is asked")
     await until(lambda: not list(state_folder().rglob("drafts/*.txt")), "the draft is gone")
     here.aria.end()
@@ -85,19 +93,6 @@ async def test_private_draft_reaches_the_kernel_only_when_it_is_sent(
     await there.sees("out42")
     document = (await here.context()).document
     assert not any(document.is_draft(block) for block in document.block_ids())
-
-
-async def test_private_draft_is_there_after_a_restart(here: World) -> None:
-    async with opened(here) as there:
-        await there.press("ctrl+t")
-        await there.type("classified")
-    async with opened(here) as there:
-        await until(lambda: there.message == "classified", "the draft")
-        await there.sees("PRIVATE")
-        await there.press("ctrl+t")
-        await there.app.session.replica.saved()
-        document = (await here.context()).document
-        assert [document.text(block) for block in document.block_ids()] == ["classified"]
 
 
 async def test_private_draft_that_is_shared_has_no_step_of_when_it_was_private(

@@ -56,7 +56,7 @@ async def test_palette_typed_in_before_the_kernel_answers_has_commands(here: Wor
         proxy.go_on()
 
 
-async def test_terminal_that_is_too_small_gets_a_sentence_and_its_palette_the_keys(
+async def test_terminal_too_small_gets_a_sentence_its_palette_the_keys_and_esc_leaves_a_sidebar(
     there: Opened,
 ) -> None:
     await there.pilot.resize_terminal(30, 2)
@@ -73,6 +73,14 @@ async def test_terminal_that_is_too_small_gets_a_sentence_and_its_palette_the_ke
     await there.sees("› kept")
     await there.type("!")
     assert there.message == "kept!"
+    # A wide one has a sidebar.
+    await there.pilot.resize_terminal(120, 40)
+    await there.sees("▸ default")
+    await there.press("ctrl+f", "f2", "escape", mode=Mode.FIND)
+    await there.press("escape", mode=Mode.WRITE)
+    await there.pilot.click("Sidebar", offset=(2, 20))
+    await there.mode(Mode.CONTEXTS)
+    await there.press("escape", mode=Mode.WRITE)
 
 
 async def test_mouse_presses_keys_of_the_footer_and_selects_text_over_the_ground_of_its_cell(
@@ -99,16 +107,6 @@ async def test_mouse_presses_keys_of_the_footer_and_selects_text_over_the_ground
     (row,) = [one for one in terminal_rows(there.app) if "has the focus" in one.text]
     selected = there.screen.cells.cell_theme.own_selection.bgcolor
     assert [one.style and one.style.bgcolor == selected for one in row.crop(3, 9)] == [True]
-
-
-async def test_esc_in_the_sidebar_leads_back_also_after_a_click_into_it(here: World) -> None:
-    async with opened(here, size=(120, 40)) as there:
-        await there.sees("▸ default")
-        await there.press("ctrl+f", "f2", "escape", mode=Mode.FIND)
-        await there.press("escape", mode=Mode.WRITE)
-        await there.pilot.click("Sidebar", offset=(2, 20))
-        await there.mode(Mode.CONTEXTS)
-        await there.press("escape", mode=Mode.WRITE)
 
 
 async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(

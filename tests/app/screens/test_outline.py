@@ -53,18 +53,15 @@ async def test_outline_lists_prompts_and_headings_marks_the_one_in_view_and_goes
         await until(lambda: "┃     Further" in rows_of(there), "marked")
 
 
-async def test_prompt_of_an_answer_in_view_is_shown(here: World) -> None:
+async def test_prompt_of_an_answer_is_shown_in_an_outline_that_is_put_away_and_back_with_room(
+    here: World,
+) -> None:
     async with opened(here, size=WIDE) as there:
         await there.send("What is **here**?")
         here.aria.write("An answer.\n\n" + FILLER * 3)
         await lists(there, "answers you")
         assert rows_of(there)[-4] == "What is here?"
-
-
-async def test_outline_is_put_away_and_shown_again_where_there_is_room(here: World) -> None:
-    await ask(here, "What is here?")
-    async with opened(here, size=WIDE) as there:
-        await lists(there, "What is here?")
+        here.aria.end()
         there.screen.call_action("outline")
         await until(lambda: not outline_of(there).display, "put away")
         there.screen.call_action("outline")
@@ -75,21 +72,19 @@ async def test_outline_is_put_away_and_shown_again_where_there_is_room(here: Wor
         await there.sees("needs a terminal of 160 columns")
 
 
-async def test_update_visits_cells_near_the_view_only(here: World) -> None:
+async def test_update_visits_cells_near_the_view_and_streamed_text_redraws_for_a_heading_only(
+    here: World,
+) -> None:
     count = 600
-    await Filled(here.kernel, await here.context()).add_blocks(count, "text")
-    async with opened(here, size=WIDE) as there:
-        await until(lambda: len(there.screen.source.ids()) == count, "the cells")
-        view = there.screen.controllers.outline
-        before = view.cells_visited
-        view.update()
-        assert view.cells_visited - before <= 250
-
-
-async def test_streamed_text_redraws_the_outline_only_for_a_heading(here: World) -> None:
+    await Filled(here.kernel, await here.context()).add_blocks(count - 1, "text")
     block = await here.cell("# Begin\n\nwords", status="running")
     async with opened(here, size=WIDE) as there:
         await lists(there, "Begin")
+        await until(lambda: len(there.screen.source.ids()) == count, "the cells")
+        view = there.screen.controllers.outline
+        visited = view.cells_visited
+        view.update()
+        assert view.cells_visited - visited <= 250
         outline = outline_of(there)
         before = -1
         while before != outline.rows_drawn:

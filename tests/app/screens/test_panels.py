@@ -52,7 +52,7 @@ async def test_entry_that_is_chosen_while_the_list_is_read_again_stays_chosen_an
     await there.sees("Archived contexts are shown.")
 
 
-async def test_context_is_forked_or_made_unless_its_label_is_taken_and_opened(
+async def test_context_is_renamed_archived_brought_back_opened_forked_and_made_anew(
     here: World, there: Opened
 ) -> None:
     await here.cell("Where do **we** begin?\nAnd why?")
@@ -60,27 +60,6 @@ async def test_context_is_forked_or_made_unless_its_label_is_taken_and_opened(
     await there.sees("▸ default")
     await there.sees("Where do we begin?")
     await make(here, "plans")
-    await there.sees("plans")
-    await there.press("n")
-    await there.sees("Enter make it")
-    await there.send("plans")
-    await there.sees("Not made:")
-    await there.send("2")
-    await until(lambda: there.screen.contexts.label == "plans2", "the new context is on screen")
-    assert await labels(here) == ["default", "plans", "plans2"]
-    await there.live()
-    await there.press("f4")
-    await there.sees("Where do we begin?")
-    await there.press("g", "F")
-    await until(lambda: there.screen.contexts.label == "default-fork", "the fork is on screen")
-    await there.sees("Where do we begin?")
-
-
-async def test_context_is_renamed_archived_brought_back_and_opened_by_a_double_click(
-    here: World, there: Opened
-) -> None:
-    await make(here, "plans")
-    await there.press("f4")
     await there.sees("plans")
     await there.press("j", "R")
     await there.sees("Enter rename")
@@ -102,6 +81,21 @@ async def test_context_is_renamed_archived_brought_back_and_opened_by_a_double_c
     assert row in panel(there).chosen_rows
     await there.pilot.click("_ChoicePage", offset=(4, row), times=2)
     await until(lambda: there.screen.contexts.label == "ideas", "opened")
+    await there.live()
+    await there.press("f4")
+    await there.sees("Where do we begin?")
+    await there.press("g", "F")
+    await until(lambda: there.screen.contexts.label == "default-fork", "the fork is on screen")
+    await there.sees("Where do we begin?")
+    await there.live()
+    # A label that is taken can be mended.
+    await there.press("f4", "n")
+    await there.sees("Enter make it")
+    await there.send("ideas")
+    await there.sees("Not made:")
+    await there.send("2")
+    await until(lambda: there.screen.contexts.label == "ideas2", "the new context is on screen")
+    assert sorted(await labels(here)) == ["default", "default-fork", "ideas", "ideas2"]
 
 
 async def test_people_are_listed_invited_given_a_role_and_kicked_only_after_a_question(

@@ -31,8 +31,8 @@ LAST = "the end of all"
 async def blocks(here: World) -> list[str]:
     """The blocks of a long context, each of some lines."""
     filled = Filled(here.kernel, await here.context())
-    made = await filled.add_blocks(COUNT - 60, "some words\n\nof the beginning")
-    for number in range(59):
+    made = await filled.add_blocks(COUNT - 21, "some words\n\nof the beginning")
+    for number in range(20):
         made += await filled.add_blocks(1, f"some words\n\nof number {number}")
     made += await filled.add_blocks(1, LAST)
     return made

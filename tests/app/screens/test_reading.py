@@ -39,7 +39,7 @@ async def test_reading_page_shows_the_stream_with_its_cache_points_and_follows_i
     await until(lambda: not there.shows("What aria reads"), "closed")
 
 
-async def test_reading_page_folds_long_items_and_opens_the_chosen_one(
+async def test_reading_page_folds_long_items_begins_at_the_end_of_the_stream_and_stays_there(
     here: World, there: Opened
 ) -> None:
     await say(here, "\n".join(f"line {number}" for number in range(30)))
@@ -50,11 +50,7 @@ async def test_reading_page_folds_long_items_and_opens_the_chosen_one(
     await there.sees("line 3")
     await there.press("z")
     await there.sees("… 31 more lines")
-
-
-async def test_reading_page_begins_and_stays_at_the_end_of_the_stream(
-    here: World, there: Opened
-) -> None:
+    await there.press("escape", "i", mode=Mode.WRITE)
     for number in range(20):
         await say(here, f"Message {number}.")
     await open_page(there, "Message 19.")

@@ -36,22 +36,6 @@ def hint(there: Opened) -> str:
     return there.screen.frame.notice.hint or ""
 
 
-async def test_owner_sees_no_role_and_an_editor_theirs_and_no_command_to_run(here: World) -> None:
-    async with opened(here) as there:
-        await there.sees("live")
-        assert not there.shows("owner")
-        assert there.shows("! shell")
-    async with as_vera(here) as there:
-        await there.sees("editor · live")
-        await there.sees("Message · Esc to the cells")
-        assert not there.shows("! shell") and not there.shows("!command")
-        await here.cell("touch ran", kind="tool_call")
-        await there.sees("touch ran")
-        await there.press("up", "enter")
-        await there.sees("Only an owner runs commands here: y copies this one.")
-        assert there.message == ""
-
-
 async def test_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens(
     here: World,
 ) -> None:
@@ -97,8 +81,9 @@ async def test_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens
         here.aria.end()
 
 
-async def test_demotion_keeps_a_message_and_stops_typing_until_a_promotion(here: World) -> None:
-    block = await here.cell("text")
+async def test_editor_runs_no_command_and_a_demotion_keeps_a_message_and_stops_typing(
+    here: World,
+) -> None:
     document = (await here.context()).document
 
     async def become(role: str) -> None:
@@ -106,7 +91,15 @@ async def test_demotion_keeps_a_message_and_stops_typing_until_a_promotion(here:
         await there.sees(f"{role} · live")
 
     async with as_vera(here) as there:
-        await there.sees("text")
+        await there.sees("editor · live")
+        await there.sees("Message · Esc to the cells")
+        assert not there.shows("! shell") and not there.shows("!command")
+        block = await here.cell("text")
+        await there.cell("touch ran", kind="tool_call")
+        await there.press("up", "enter")
+        await there.sees("Only an owner runs commands here: y copies this one.")
+        assert there.message == ""
+        await there.press("i", mode=Mode.WRITE)
         await there.type("half a thought")
         await become("viewer")
         await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
@@ -272,6 +265,7 @@ async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
 async def test_owner_decides_about_a_key_when_they_like(here: World) -> None:
     async with opened(here, size=(100, 30)) as there:
         await there.sees("live")
+        assert there.shows("! shell") and not there.shows("owner"), "nothing is said of the usual"
         for name, key, role, words in (
             ("cy", "n", None, "Turned away"),
             ("bo", "e", "editor", "bo may come in as editor"),

@@ -34,22 +34,25 @@ async def damaged_call(here: World, stored: str) -> str:
     return header.id
 
 
-@pytest.mark.parametrize(
-    "stored", ["[" * 2_000, '{"command":' * 300, '{"command": "\\ud800"}', "{"]
-)
-async def test_tool_call_with_damaged_input_is_drawn_and_cannot_be_run_again(
-    here: World, stored: str
+DAMAGED = ("[" * 2_000, '{"command":' * 300, '{"command": "\\ud800"}', "{")
+
+
+async def test_tool_calls_with_damaged_input_are_drawn_and_cannot_be_run_again(
+    here: World,
 ) -> None:
     await here.cell("the cell above")
-    await damaged_call(here, stored)
+    for stored in DAMAGED:
+        await damaged_call(here, stored)
     await here.cell("the cell below")
-    async with opened(here, size=(100, 70)) as there:
+    async with opened(here, size=(100, 100)) as there:
         await there.sees("the cell above")
-        await there.sees(f"▪ shell {stored[:8]}")
         await there.sees("the cell below")
-        await there.press("up", "up", "enter")
-        await there.sees("This call has no command that could be run again.")
-        assert there.app.return_code is None
+        await there.press("up")
+        for stored in reversed(DAMAGED):
+            assert there.shows(f"▪ shell {stored[:8]}")
+            there.screen.hint("-")
+            await there.press("up", "enter")
+            await there.hint("This call has no command that could be run again.")
 
 
 async def test_cell_that_cannot_be_drawn_says_so_and_the_app_goes_on(

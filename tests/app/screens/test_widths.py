@@ -76,28 +76,27 @@ def vars_of(situation: ActionContext) -> dict[str, object]:
     return {name: getattr(situation, name) for name in situation.__dataclass_fields__}
 
 
-async def test_hint_wraps_or_can_be_read_again(there: Opened) -> None:
+def check_hints(there: Opened) -> None:
+    """Check that every hint fits into its rows, or is cut where it can be read again."""
     texts = sorted(set(hints()))
     assert len(texts) > 60, "hints are not found in the source"
     bar = there.screen.query_one(HintBar)
-    for width in NARROW_AND_WIDE:
-        await there.pilot.resize_terminal(width, 24)
-        for text in texts:
-            there.screen.hint(text)
-            bar.clear_hint()
-            there.screen.hint(text)
-            height = bar.get_content_height(Size(), Size(), bar.size.width)
-            rows = [bar.render_line(y).text.strip("─ ") for y in range(height)]
-            shown, whole = " ".join(rows).split(), (bar.hint or "").split()
-            assert height <= 3
-            is_cut = rows[-1].endswith("…")
-            assert is_cut or "".join(shown) == "".join(whole), text
-            assert not is_cut or width == 40, f"{text} is cut at {width} columns"
-            assert bar.hint in [one.text for one in there.screen.controllers.hints]
-            bar.clear_hint()
+    width = there.app.size.width
+    for text in texts:
+        there.screen.hint(text)
+        height = bar.get_content_height(Size(), Size(), bar.size.width)
+        rows = [bar.render_line(y).text.strip("─ ") for y in range(height)]
+        shown, whole = " ".join(rows).split(), (bar.hint or "").split()
+        assert height <= 3
+        is_cut = rows[-1].endswith("…")
+        assert is_cut or "".join(shown) == "".join(whole), text
+        assert not is_cut or width == 40, f"{text} is cut at {width} columns"
+        assert bar.hint in [one.text for one in there.screen.controllers.hints]
+        bar.clear_hint()
 
 
-async def test_footer_names_whole_keys_only(there: Opened) -> None:
+def check_footer(there: Opened) -> None:
+    """Check that the footer names whole keys, in every situation and at all widths."""
     footer = there.screen.query_one(FooterLine)
     for situation in chain.from_iterable(map(situations, Mode)):
         footer.situation = situation
@@ -167,9 +166,13 @@ async def test_page_names_all_its_keys(width: int) -> None:
             page.dismiss()
 
 
-async def test_panel_names_all_its_keys(there: Opened) -> None:
+async def test_footers_name_whole_keys_hints_wrap_and_panels_name_all_their_keys(
+    there: Opened,
+) -> None:
+    check_footer(there)
     for width in NARROW_AND_WIDE:
         await there.pilot.resize_terminal(width, 24)
+        check_hints(there)
         for key, keys in (("f4", ContextsPanel.own_keys()), ("f5", PeoplePanel.own_keys())):
             await there.press(key)
             for shown, words in (*keys, ("Esc", "leave")):
