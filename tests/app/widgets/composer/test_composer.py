@@ -94,7 +94,7 @@ async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: Worl
         await there.sees("sending")
         await proxy.close()
         await until(lambda: there.message == "hello", "it is back")
-        assert not there.shows("│ hello")
+        await until(lambda: not there.shows("│ hello"), "it is no cell")
 
 
 async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
