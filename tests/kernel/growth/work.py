@@ -48,7 +48,7 @@ def _owners(of: FunctionType) -> list[object]:
     owner: object = sys.modules[of.__module__]
     for name in of.__qualname__.split(".")[:-1]:
         owner = getattr(owner, name)
-    others = [one for one in sys.modules.values() if vars(one).get(of.__name__) is of]
+    others: list[object] = [one for one in sys.modules.values() if vars(one).get(of.__name__) is of]
     return others or [owner]
 
 
