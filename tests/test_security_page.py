@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -19,9 +18,7 @@ def promises() -> dict[int, str]:
 
 @cache
 def names_of_tests(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text("utf-8"))
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+    return set(re.findall(r"(?m)^(?:async )?def (test_\w+)\(", path.read_text("utf-8")))
 
 
 def test_promises_are_numbered_without_gaps() -> None:
@@ -38,11 +35,7 @@ def test_security_page_promises_name_existing_tests() -> None:
             missing.append(f"{number} names no test")
         for file, name in named:
             path = ROOT / file
-            if (
-                not name.startswith("test_")
-                or not path.exists()
-                or name not in names_of_tests(path)
-            ):
+            if not path.exists() or name not in names_of_tests(path):
                 missing.append(f"{number}: {file}::{name}")
     assert missing == []
 

@@ -53,18 +53,26 @@ def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 DRAWN_ROWS = (
     "tests.app.opened.terminal_rows",
+    "tests.app.widgets.block_list.sample.terminal_rows",
     "tests.screenshots.cells.terminal_rows",
     "tests.screenshots.plays.terminal_rows",
 )
 
 
+@pytest.fixture
+def every_frame() -> None:
+    """Draw every frame, for a test that asks for what only drawing does."""
+
+
 @pytest.fixture(autouse=True)
-def only_seen_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def only_seen_frames(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw what a test looks at, by `Opened.rows`, and of that what has changed since.
 
     An app without a terminal draws each of its frames and throws it away, which is half of all
     that it does.
     """
+    if every_frame.__name__ in request.fixturenames:
+        return
     draw = Compositor.render_update
     seen: WeakKeyDictionary[Compositor, list[Strip]] = WeakKeyDictionary()
     stale: WeakKeyDictionary[Compositor, set[Region]] = WeakKeyDictionary()

@@ -122,7 +122,7 @@ async def test_nobody_is_called_without_notifications(
         assert not calls(sent, "aria asks") and not calls(sent, "ended")
 
 
-async def test_turn_is_in_the_title_and_its_end_calls_only_a_person_who_looks_elsewhere(
+async def test_title_tells_of_turns_and_other_contexts_and_an_end_calls_who_looks_elsewhere(
     here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await there.live()
@@ -149,6 +149,13 @@ async def test_turn_is_in_the_title_and_its_end_calls_only_a_person_who_looks_el
     there.app.post_message(events.AppBlur())
     await ended()
     await until(lambda: calls(sent, "aria ended"), "the call")
+    made = await here.call("context.create", label="notes")
+    there.screen.open_context(made["context_id"])
+    await title_is(there, "antiphon: notes")
+    await there.live()
+    await here.cell("news")
+    await there.screen.contexts.fetch()
+    await title_is(there, "antiphon: notes · 1 unread elsewhere")
 
 
 def model(name: str, doing: str = "", *, streaming: bool = False) -> Participant:
@@ -196,15 +203,3 @@ def test_title_of_hostile_names_is_one_bounded_row_without_controls() -> None:
 
 async def title_is(there: Opened, title: str) -> None:
     await until(lambda: there.app.title == title, lambda: f"{title!r}, it is {there.app.title!r}")
-
-
-async def test_title_counts_what_is_unread_in_the_context_before(
-    here: World, there: Opened
-) -> None:
-    made = await here.call("context.create", label="notes")
-    there.screen.open_context(made["context_id"])
-    await title_is(there, "antiphon: notes")
-    await there.live()
-    await here.cell("news")
-    await there.screen.contexts.fetch()
-    await title_is(there, "antiphon: notes · 1 unread elsewhere")

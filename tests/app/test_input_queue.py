@@ -77,11 +77,17 @@ async def test_key_that_was_begun_before_a_pause_counts_as_handled_when_it_is() 
         await waiting
 
 
-async def test_burst_after_enter_becomes_next_message_and_is_not_run(
+async def test_burst_after_enter_becomes_the_next_message_at_the_tail_and_is_not_run(
     here: World, there: Opened
 ) -> None:
+    await here.cell("line\n\n" * 100)
+    await there.sees("line")
+    await there.press("pageup", "pageup")
+    await until(lambda: not there.screen.area.cells.following, "away from the tail")
     there.burst(*"hi", "enter", *"world")
     await in_kernel(here, "hi", is_draft=False)
+    await until(lambda: there.screen.area.cells.following, "at the tail")
+    await there.sees("│ hi")
     await until(lambda: there.message == "world", "the rest is there")
     await in_kernel(here, "world", is_draft=True)
     await there.press("ctrl+u")
@@ -102,38 +108,12 @@ async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World, ther
     there.burst("escape", "i", *"hi")
     await until(lambda: there.message == "hi", "typed into the message")
     assert there.screen.mode is Mode.WRITE
-
-
-async def test_draft_restored_on_start_is_continued_at_its_end(here: World) -> None:
-    async with opened(here) as there:
-        await there.type("half a")
-        await in_kernel(here, "half a", is_draft=True)
-        await there.press("ctrl+q")
-    async with opened(here) as again:
-        await until(lambda: again.message == "half a", "the draft")
-        await again.press("backspace", *"the")
-        assert again.message == "half the"
-
-
-async def test_ctrl_end_and_home_in_a_cell_move_its_cursor(here: World, there: Opened) -> None:
     block = await here.cell("first\n" + "line\n" * 60 + "last")
     await there.sees("last")
-    there.burst("up", "enter", "ctrl+end", "Z", "ctrl+home", "A", "ctrl+end", "Y")
-    document = (await here.context()).document
-    await until(lambda: document.text(block).endswith("lastZY"), "typed at the end")
+    there.burst("up", "G", "enter", "ctrl+end", "Z", "ctrl+home", "A", "ctrl+end", "Y")
+    await until(lambda: document.text(block).endswith("lastZY"), "typed at the end of the cell")
     assert document.text(block).startswith("Afirst")
     await there.sees("lastZY")
-
-
-async def test_sending_goes_to_the_tail(here: World, there: Opened) -> None:
-    await here.cell("line\n\n" * 100)
-    await there.sees("line")
-    await there.press("pageup", "pageup")
-    await until(lambda: not there.screen.area.cells.following, "away from the tail")
-    there.burst(*"hello", "enter")
-    await in_kernel(here, "hello", is_draft=False)
-    await until(lambda: there.screen.area.cells.following, "at the tail")
-    await there.sees("hello")
 
 
 async def test_message_without_models_shows_hint_once(
@@ -155,14 +135,15 @@ async def test_message_without_models_shows_hint_once(
 
 
 async def test_input_goes_on_when_every_key_of_a_burst_is_handled_and_message_is_shown_whole(
-    there: Opened,
+    here: World,
 ) -> None:
-    there.burst("A", *"b" * 170, "Z")
-    await until(lambda: there.screen.composer.size.height > 2, "it has grown")
-    await until(lambda: there.shows("› Abb") and there.shows("bZ"), "all of it")
-    there.screen.composer.draft.clear()
-    handled: list[str] = []
-    there.burst("up", "i", *"word" * 20)
-    there.app.post_message(InputPaused(lambda: handled.append(there.message)))
-    await until(lambda: handled, "the terminal is read on")
-    assert handled == ["word" * 20]
+    async with opened(here, size=(40, 24)) as there:
+        there.burst("A", *"b" * 85, "Z")
+        await until(lambda: there.screen.composer.size.height > 2, "it has grown")
+        await until(lambda: there.shows("› Abb") and there.shows("bZ"), "all of it")
+        there.screen.composer.draft.clear()
+        handled: list[str] = []
+        there.burst("up", "i", *"word" * 6)
+        there.app.post_message(InputPaused(lambda: handled.append(there.message)))
+        await until(lambda: handled, "the terminal is read on")
+        assert handled == ["word" * 6]

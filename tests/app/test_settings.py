@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.color import Color
 
 from antiphon.locations import config_folder
@@ -89,12 +90,12 @@ def test_choices_that_cannot_be_read_are_a_problem_and_written_anew(folders: Fol
     assert folders.store().read().theme == "two"
 
 
-async def test_theme_is_shown_while_the_palette_is_at_it_and_chosen_there_at_the_next_start(
+async def test_theme_of_the_palette_and_sidebar_put_away_stay_so_at_the_next_start(
     here: World,
 ) -> None:
-    async with opened(here) as there:
+    async with opened(here, size=(120, 24)) as there:
         await there.press("ctrl+p")
-        await there.type("gruvbox-dark")
+        there.app.post_message(events.Paste("gruvbox-dark"))
         await there.sees("Theme: gruvbox-dark")
         await there.press("down")
         await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
@@ -102,35 +103,17 @@ async def test_theme_is_shown_while_the_palette_is_at_it_and_chosen_there_at_the
         await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
         assert there.app.settings.theme is None
         await there.palette("Theme: antiphon-light")
-        await there.pilot.pause()
-    async with opened(here) as there:
-        assert there.app.theme == there.app.settings.theme == "antiphon-light"
-
-
-async def test_sidebar_that_was_put_away_stays_away_in_other_contexts_and_at_the_next_start(
-    here: World,
-) -> None:
-    async with opened(here, size=(120, 24)) as there:
         await there.sees("people")
         await there.press("f2", "f2")
-        await until(lambda: not there.shows("people"), "it is away")
+        await until(lambda: not there.shows("people"), "the sidebar is away")
         await here.call("context.create", label="notes")
         await there.type("/context notes")
         await there.press("enter", "enter")
         await there.sees("notes")
-        assert not there.shows("people")
+        assert not there.shows("people"), "in another context"
     async with opened(here, size=(120, 24)) as there:
-        assert not there.shows("people")
-
-
-async def test_light_terminal_has_the_light_theme_if_none_was_chosen(here: World) -> None:
-    for source, shown in (("", LIGHT_THEME), (f'theme = "{DEFAULT_THEME}"\n', DEFAULT_THEME)):
-        (config_folder() / SETTINGS_FILE).write_text(source)
-        async with opened(here) as there:
-            there.app.post_message(BackgroundReported(Color(255, 250, 240)))
-            await there.pilot.pause()
-            assert there.app.theme == shown
-            assert there.app.settings.theme == (shown if source else None)
+        assert there.app.theme == there.app.settings.theme == "antiphon-light"
+        assert not there.shows("people"), "at the next start"
 
 
 async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) -> None:
@@ -149,15 +132,24 @@ async def test_several_mistakes_are_one_hint_and_each_a_past_one(here: World) ->
 
 
 @pytest.mark.parametrize(
-    ("gutter", "wide_at"),
-    [("auto", {80: False, 120: True}), ("wide", {80: True}), ("narrow", {120: False})],
+    ("source", "theme", "wide_at"),
+    [
+        ("", LIGHT_THEME, {80: False, 120: True}),
+        (f'theme = "{DEFAULT_THEME}"\ngutter = "wide"\n', DEFAULT_THEME, {80: True}),
+        ('gutter = "narrow"\n', LIGHT_THEME, {120: False}),
+    ],
+    ids=["auto", "wide", "narrow"],
 )
-async def test_gutter_of_the_settings_holds_names_or_leaves_room_to_the_text(
-    here: World, gutter: str, wide_at: Mapping[int, bool]
+async def test_gutter_and_theme_are_those_of_the_settings_or_fit_a_light_terminal(
+    here: World, source: str, theme: str, wide_at: Mapping[int, bool]
 ) -> None:
-    (config_folder() / SETTINGS_FILE).write_text(f'gutter = "{gutter}"\n')
+    (config_folder() / SETTINGS_FILE).write_text(source)
     await here.cell("some text")
     async with opened(here) as there:
+        there.app.post_message(BackgroundReported(Color(255, 250, 240)))
+        await there.pilot.pause()
+        assert there.app.theme == theme
+        assert there.app.settings.theme == (theme if "theme" in source else None)
         for columns, is_wide in wide_at.items():
             await there.pilot.resize_terminal(columns, 24)
             await there.sees("some text")

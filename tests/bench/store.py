@@ -1,10 +1,9 @@
 """A journal in SQLite and in Postgres: commits, a long context that is opened, and kernels.
 
-    antiphon bench store [--json] [--quick] [--rows NUMBER]
+    antiphon bench store [--json] [--quick]
 
 Both write to the disk of the folder for temporary files. Postgres is used directly and through a
-relay that adds 2 ms to each round trip. With `--rows`, a database gets so many transactions, and
-what is measured is how many statements of a journal read a table as a whole.
+relay that adds 2 ms to each round trip.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from tests.bench.filled import filled
 from tests.bench.store_kernels import measure_kernels
 from tests.kernel.served import CuttableProxy
 from tests.kernel.storage.commits import AMY, UNDO, commit, found
-from tests.kernel.storage.many_rows import dear_scans, fill, log_plans, use_everything
 from tests.postgres import PostgresServer, binaries
 
 EACH_WAY: Final = 0.0005
@@ -198,30 +196,9 @@ async def open_everywhere(folder: Path, server: PostgresServer, runs: int) -> li
     ]
 
 
-# Plans
-
-
-def measure_plans(server: PostgresServer, rows: int) -> Iterator[Figure]:
-    database = server.create_database()
-    start = time.perf_counter()
-    fill(server, database, rows)
-    yield figure(f"making {rows:,} transactions", "s", [time.perf_counter() - start])
-    log_plans(server, database, "auto")
-    start = time.perf_counter()
-    asyncio.run(use_everything(server.url(database)))
-    yield figure("seven times every statement", "s", [time.perf_counter() - start])
-    found_ = dear_scans(server, database)
-    for one in found_:
-        logging.warning("%s", one)
-    yield figure("statements that read a whole table", "", [len(found_)], budget=0)
-
-
-def measure(*, quick: bool, rows: int) -> Iterator[Figure]:
+def measure(*, quick: bool) -> Iterator[Figure]:
     runs = 1 if quick else 5
     with running_server() as server, tempfile.TemporaryDirectory() as folder:
-        if rows:
-            yield from measure_plans(server, rows)
-            return
         near, away = asyncio.run(query_milliseconds(server))
         yield figure(f"a query, {FAR}", "ms", away, baseline=near, against=POSTGRES)
         yield from measure_commits(Path(folder), server, runs)
@@ -232,14 +209,13 @@ def measure(*, quick: bool, rows: int) -> Iterator[Figure]:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="once each")
-    parser.add_argument("--rows", type=int, default=0, help="look at plans, on so many rows")
     parser.add_argument("--relay", type=int, help="only relay to this port of a server")
     chosen = parser.parse_args()
     if chosen.relay:
         asyncio.run(run_relay(chosen.relay))
         return
     logging.getLogger("antiphon_kernel").setLevel(logging.ERROR)
-    print_figures(measure(quick=chosen.quick, rows=chosen.rows), as_json=chosen.json)
+    print_figures(measure(quick=chosen.quick), as_json=chosen.json)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ def test_cell_from_another_context_tells_its_label(sample: Sample) -> None:
     assert (before, source.view(block).source_context) == (None, "notes")
 
 
+@pytest.mark.usefixtures("every_frame")
 async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted(sample: Sample) -> None:
     blocks = sample.add_turns(6)
     async with on_screen(sample) as (app, pilot):
@@ -116,6 +117,7 @@ async def test_list_that_is_mounted_finds_old_drafts_by_itself(sample: Sample) -
         await until(lambda: bool(app.source.drafts()), "the draft is found")
 
 
+@pytest.mark.usefixtures("every_frame")
 async def test_list_whose_place_is_asked_for_before_it_is_laid_out_is_drawn(sample: Sample) -> None:
     sample.add("the first words")
     async with on_screen(sample) as (app, pilot):

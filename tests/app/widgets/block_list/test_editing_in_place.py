@@ -134,6 +134,7 @@ async def test_cell_higher_than_the_screen_is_clipped_to_it(sample: Sample) -> N
         assert app.row_with(f"line {app.area.editor.cursor_location[0]}") < 24
 
 
+@pytest.mark.usefixtures("every_frame")
 async def test_terminal_cursor_goes_along_when_the_editor_moves(sample: Sample) -> None:
     above = sample.add("above\n\nabove", author=AMY)
     block = sample.add("line\n" * 4)

@@ -132,6 +132,7 @@ async def test_long_cell_draws_what_is_seen(name: str, lines_drawn: Callable[[],
             assert drawn[-1] - drawn[-2] <= MOST, what
 
         await settle("opening")
+        assert drawn[-1] > 0
         cells.page(1)
         await settle("paging down")
         cells.toggle_fold(block)

@@ -6,6 +6,7 @@ from textual import events
 
 from antiphon.screens.modals import COMMAND_TITLE
 from tests.app.opened import Opened, World, opened
+from tests.app.widgets.composer.test_composer import in_kernel
 from tests.waiting import until
 
 PADDED = "!touch ran #" + "\n" * 40
@@ -63,20 +64,26 @@ async def test_enter_asks_if_the_mark_or_a_part_of_a_command_came_from_elsewhere
     await there.type(" again")
     await there.press("enter")
     await only_asks(here, there)
+    await leave_question(there)
+    command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
+    there.screen.composer.draft.write("!" + command)
+    await there.press("enter")
+    await there.sees(COMMAND_TITLE)
+    shown = "".join("".join(line.split()) for line in there.lines)
+    assert "漢字" * 100 + ";⇠touchran" in shown, "the question shows a wide command whole"
 
 
-async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: World) -> None:
+async def test_command_of_an_earlier_session_is_continued_at_its_end_and_runs_when_one_says_so(
+    here: World,
+) -> None:
     async with opened(here) as there:
-        await there.type("!touch ran")
-        document = (await here.context()).document
-        await until(
-            lambda: "!touch ran" in [document.text(one) for one in document.block_ids()],
-            "the draft is in the kernel",
-        )
+        await there.type("!touch ra")
+        await in_kernel(here, "!touch ra", is_draft=True)
+        await there.press("ctrl+q")
     async with opened(here) as again:
-        await until(lambda: again.message == "!touch ran", "the draft")
-        await again.sees("? !touch ran")
-        await again.press("enter")
+        await until(lambda: again.message == "!touch ra", "the draft")
+        await again.sees("? !touch ra")
+        await again.press("n", "enter")
         await only_asks(here, again)
         await again.sees("Not all of it was typed in this window.")
         await again.press("ctrl+r")
@@ -84,7 +91,9 @@ async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: 
         assert again.message == ""
 
 
-async def test_copied_command_runs_when_the_person_says_so(here: World, there: Opened) -> None:
+async def test_copied_command_and_one_that_an_undo_brought_back_ask_unless_edited_here(
+    here: World, there: Opened
+) -> None:
     await here.cell("touch ran", kind="tool_call", status="running")
     await there.sees("touch ran")
     await there.press("up", "enter")
@@ -92,22 +101,8 @@ async def test_copied_command_runs_when_the_person_says_so(here: World, there: O
     assert there.message == "!touch ran"
     await there.press("enter")
     await only_asks(here, there)
-    await there.press("ctrl+r")
-    await runs(here)
-
-
-async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: World) -> None:
-    await here.cell("touch ra", kind="tool_call")
-    async with opened(here) as there:
-        await there.sees("touch ra")
-        await there.press("up", "enter")
-        await until(lambda: there.message == "!touch ra", "the command")
-        await there.type("n")
-        await there.press("enter")
-        await runs(here)
-
-
-async def test_command_that_an_undo_brought_back_is_asked_about(here: World, there: Opened) -> None:
+    await leave_question(there)
+    there.screen.composer.draft.clear()
     there.app.post_message(events.Paste("!touch ran"))
     document = (await here.context()).document
     await until(lambda: "!touch ran" in [document.text(one) for one in document.block_ids()])
@@ -117,6 +112,16 @@ async def test_command_that_an_undo_brought_back_is_asked_about(here: World, the
     await until(lambda: there.message == "!touch ran", "it is there again")
     await there.press("enter")
     await only_asks(here, there)
+    await there.press("ctrl+r")
+    await runs(here)
+    (here.folder / "ran").unlink()
+    await here.cell("touch ra", kind="tool_call")
+    await there.sees("$ touch ra")
+    await there.press("up", "G", "enter")
+    await until(lambda: there.message == "!touch ra", "the command")
+    await there.type("n")
+    await there.press("enter")
+    await runs(here)
 
 
 async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
@@ -141,15 +146,6 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
         assert there.shows("true # the last line")
         await there.press("ctrl+r")
         await runs(here)
-
-
-async def test_command_question_shows_whole_wide_command(there: Opened) -> None:
-    command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
-    there.screen.composer.draft.write("!" + command)
-    await there.press("enter")
-    await there.sees(COMMAND_TITLE)
-    shown = "".join("".join(line.split()) for line in there.lines)
-    assert "漢字" * 100 + ";⇠touchran" in shown
 
 
 async def test_confirmed_command_that_fails_is_asked_about_again(here: World) -> None:

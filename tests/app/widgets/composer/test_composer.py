@@ -36,8 +36,8 @@ async def typed(
         yield proxy, there
 
 
-async def test_composer_breaks_lines_grows_to_half_the_screen_and_sends_nothing_blank(
-    there: Opened,
+async def test_composer_breaks_lines_grows_to_half_the_screen_and_is_of_one_window(
+    here: World, there: Opened
 ) -> None:
     await there.press("a", "ctrl+j", "b", "shift+enter", "c", "backslash", "enter", "d")
     assert there.message == "a\nb\nc\nd"
@@ -48,24 +48,21 @@ async def test_composer_breaks_lines_grows_to_half_the_screen_and_sends_nothing_
     await there.press("enter")
     await until(lambda: there.screen.frame.notice.hint, "a hint")
     assert there.message == "  "
+    there.screen.composer.draft.write("one")
+    await in_kernel(here, "one", is_draft=True)
+    async with opened(here) as other:
+        await other.type("two")
+        await in_kernel(here, "two", is_draft=True)
+        assert (there.message, other.message) == ("one", "two")
 
 
-async def test_windows_of_one_user_have_separate_drafts(here: World) -> None:
-    async with opened(here) as one:
-        await one.type("one")
-        await in_kernel(here, "one", is_draft=True)
-        async with opened(here) as two:
-            await two.type("two")
-            await in_kernel(here, "two", is_draft=True)
-            assert (one.message, two.message) == ("one", "two")
-
-
-async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(here: World) -> None:
+async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives_or_is_refused(
+    here: World,
+) -> None:
     async with typed(here) as (proxy, there):
         message = str(there.screen.composer.draft.block)
-        for number in range(20):
-            await here.cell(f"filler {number}")
-        await there.sees("filler 19")
+        await here.cell("filler\n\n" * 30 + "the last of it")
+        await there.sees("the last of it")
         proxy.stop()
         await there.press("enter")
         assert there.message == ""
@@ -85,16 +82,15 @@ async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(her
         await until(lambda: not there.shows("sending"), "it has arrived")
         assert sum("hello" in line for line in there.lines) == 1
         await until(lambda: not there.shows("not answering"), "answered")
-
-
-async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: World) -> None:
-    async with typed(here) as (proxy, there):
+        await there.press("i")
+        await there.type("hello again")
+        await in_kernel(here, "hello again", is_draft=True)
         proxy.stop()
         await there.press("enter")
         await there.sees("sending")
         await proxy.close()
-        await until(lambda: there.message == "hello", "it is back")
-        assert not there.shows("│ hello")
+        await until(lambda: there.message == "hello again", "it is back in the composer")
+        await until(lambda: not there.shows("│ hello again"), "it is no cell")
 
 
 async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(

@@ -40,31 +40,20 @@ async def back_to_first(there: Opened) -> None:
 
 
 async def test_contexts_more_than_rows_show_the_chosen_one_and_the_people(here: World) -> None:
-    for number in range(24):
+    for number in range(12):
         await here.call("context.create", label=f"number-{number}")
-    async with opened(here) as there:
+    async with opened(here, size=(80, 14)) as there:
         await there.press("f2")
-        await there.sees("number-4")
-        assert there.shows("people") and not there.shows("number-23")
-        there.burst(*["down"] * 24)
-        await there.sees("number-23")
-        assert there.shows("people") and not there.shows("number-4 ")
+        await there.sees("number-2")
+        assert there.shows("people") and not there.shows("number-11")
+        there.burst(*["down"] * 12)
+        await there.sees("number-11")
+        assert there.shows("people") and not there.shows("number-2 ")
         # One that is made beside the open app is in the palette, too.
         await a_context(here, "later")
         await there.press("ctrl+p")
         await there.type("later")
         await there.sees("Context: later")
-
-
-async def test_screen_of_the_context_before_is_gone_with_all_that_it_did(here: World) -> None:
-    other = (await here.call("context.create", label="other"))["context_id"]
-    async with opened(here) as there:
-        before = there.screen
-        await there.press("f5")  # a page that waits for nobody any more
-        there.screen.open_context(other)
-        await until(lambda: there.screen.contexts.label == "other", "the other context")
-        await until(lambda: not before.is_attached, "the screen before is gone")
-        assert all(work.node is not before for work in there.app.workers)
 
 
 async def test_sidebar_opens_contexts_with_their_drafts_and_names_renamed_and_archived_ones(
@@ -91,7 +80,7 @@ async def test_sidebar_opens_contexts_with_their_drafts_and_names_renamed_and_ar
         await until(lambda: there.message == "half a thought", "the draft")
 
 
-async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_with_the_number(
+async def test_number_of_what_others_wrote_is_there_until_a_visit_which_ends_the_screen_before(
     here: World,
 ) -> None:
     async with opened(here, size=(120, 24)) as there:
@@ -104,7 +93,13 @@ async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_wit
         for _ in range(2):
             await here.kernel.call(ben, "block.create", {"context": notes, **new})
         await until(lambda: any("notes" in row and "●2" in row for row in there.lines), "●2")
-        await open_second(there, "notes")
+        before = there.screen
+        await there.press("f5")  # a page that waits for nobody any more
+        before.open_context(notes)
+        await until(lambda: there.screen.contexts.label == "notes", "the other context")
+        await until(lambda: not before.is_attached, "the screen before is gone")
+        assert all(work.node is not before for work in there.app.workers)
+        await there.live()
         await until(lambda: not there.shows("●2"), "seen")
         await back_to_first(there)
         await there.sees("  notes")
