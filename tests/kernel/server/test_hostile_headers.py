@@ -13,13 +13,16 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon_kernel.client.local_replica import ReplicaState
+from antiphon_kernel.contexts import block_info
 from antiphon_kernel.maintenance.run_checks import Check, run_checks
+from antiphon_kernel.transfer import importing
 from antiphon_kernel.validation import client_rules
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.hostile_headers import (
@@ -93,8 +96,30 @@ def test_header_values_have_the_same_verdict_at_every_door(cases: list[Case]) ->
         asyncio.run(send_everywhere(Path(folder), cases))
 
 
+DEEP = Case("metadata", '{"a":' * 1_000 + "1" + "}" * 1_000, sound=False)
 HALF = Case("metadata", r'{"a": "\ud800"}', sound=False)
 ODD = Case("tool_kind", '"\\u001b[31m"', sound=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "check", "door", "case"),
+    [
+        *((client_rules, "check_field", "raw draft", case) for case in (DEEP, HALF, ODD)),
+        (block_info, "check_value", "tool", ODD),
+        (importing, "check_value", "import", ODD),
+    ],
+)
+async def test_header_values_without_the_check_of_a_door_come_in_by_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    check: str,
+    door: str,
+    case: Case,
+) -> None:
+    monkeypatch.setattr(module, check, lambda *_, **__: None)
+    with pytest.raises(AssertionError, match=f"'{door}': True"):
+        await send_everywhere(tmp_path, [case])
 
 
 async def test_raw_draft_is_no_summary_and_no_attached_file(served: ServedKernel) -> None:
