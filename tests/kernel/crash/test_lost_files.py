@@ -144,10 +144,12 @@ async def test_commit_after_a_loss_is_refused_for_good_and_acknowledged_writes_a
     kernel = await open_kernel(data, spare=spare)
     writer = await some_writer(kernel, data)
     lose(data)
+    told = set()
     for number in range(20, 23):
         with pytest.raises(StorageLostError, match="while the kernel ran") as refused:
             await writer.append(number)
         assert refused.value.code is ErrorCode.STORAGE_FAILED
+        told.add(str(spare) in refused.value.message)
     with pytest.raises(StorageLostError):
         await writer.call("context.create", label="new")
     with pytest.raises(StorageLostError):
@@ -155,7 +157,7 @@ async def test_commit_after_a_loss_is_refused_for_good_and_acknowledged_writes_a
     await kernel.close()
     if lose in CUTS:
         return
-    assert str(spare) in str(refused.value)
+    assert told == {True}
     restored = tmp_path / "restored"
     restored.mkdir()
     spare.rename(restored / "journal.db")

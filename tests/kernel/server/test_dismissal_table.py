@@ -453,7 +453,7 @@ MCP_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 async def call_by_mcp(world: World) -> list[Opened]:
     session, opened = await open_mcp_session(world), []
     for name in world.some([*MCP_CALLS]):
-        call = {"name": name, "arguments": MCP_CALLS[name][1]}
+        call: dict[str, Any] = {"name": name, "arguments": MCP_CALLS[name][1]}
         opened.append(answered_by(await ask_mcp(world, "tools/call", **call)))
         opened.append(cut_off(await ask_mcp(world, "tools/call", session, **call)))
     return opened
