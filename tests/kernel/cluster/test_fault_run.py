@@ -37,7 +37,7 @@ from tests.waiting import until
 
 SECONDS: Final = float(os.environ.get("ANTIPHON_FAULT_SECONDS", "60"))
 CONTEXTS, REPLICAS, CALLERS, STOCK_CLIENTS, PAUSE = (
-    (60, 14, 12, 4, 0.3) if SECONDS > 60 else (8, 3, 3, 1, 0.6)
+    (60, 14, 12, 4, 0.3) if SECONDS > 60 else (6, 2, 2, 1, 2.0)
 )
 
 LEASE_SECONDS: Final = 5.0
@@ -252,7 +252,7 @@ class FaultRun:
         async def probe(context: str) -> None:
             calls = ToolClient(self.cluster.locate, as_name="probe")
             while not await self._append(calls, context, self.token("probe")):
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.1 if SECONDS > 60 else 0.4)
             self.ledger.takeovers.append(time.monotonic() - begun)
             await calls.close()
 

@@ -79,28 +79,21 @@ async def pair(tmp_path: Path, store: str) -> AsyncIterator[Pair]:
 # Replicas
 
 
-async def test_replica_of_a_forwarded_context_reads_and_writes(pair: Pair) -> None:
+async def test_people_at_any_kernel_write_in_a_context_and_see_each_other(pair: Pair) -> None:
     block = await pair.owner.block("hello")
-    ann = await pair.other.replica("ann")
+    ann, ben = await pair.other.replica("ann"), await pair.owner.replica("ben")
+    cem = await pair.other.replica("cem")
     assert ann.document.text(block) == "hello"
 
     ann.document.append(block, " from afar")
     await ann.saved()
     await pair.owner.call("block.append", block_id=block, text=", and back")
-
     await until(lambda: ann.document.text(block) == "hello from afar, and back")
     blame = await pair.owner.call("block.blame", block_id=block)
     assert [one["username"] for one in blame["runs"]] == ["amy", "ann", "amy"]
     assert not pair.other.kernel.open_contexts.ids()
 
-
-async def test_everybody_sees_everybody_at_every_kernel(pair: Pair) -> None:
-    block = await pair.owner.block("hello")
-    ann, ben = await pair.other.replica("ann"), await pair.owner.replica("ben")
-    cem = await pair.other.replica("cem")
-
     ann.awareness.publish(block, 2, None, Activity.TYPING)
-
     for one, others in ((ann, "ben cem"), (ben, "ann cem"), (cem, "ann ben")):
         await until(
             lambda one=one, others=others: (
@@ -113,6 +106,17 @@ async def test_everybody_sees_everybody_at_every_kernel(pair: Pair) -> None:
     await until(lambda: 2 in {one.cursor for one in ben.awareness.others.values()})
     await ann.close()
     await until(lambda: len(ben.awareness.others) == len(cem.awareness.others) == 1)
+
+    token = (await invite(pair.owner, "viewer"))["token"]
+    async with calls_of(pair.other, token) as calls:
+        with raises(ErrorCode.PERMISSION_DENIED):
+            await calls.call("block.append", {"block_id": block, "text": "!"})
+        read = await calls.call("block.read", {"block_id": block})
+    viewer = await pair.other.replica(locate=lambda: as_invited(pair.other, token))
+    viewer.document.append(block, "!")
+    await until(lambda: viewer.rejection_code == REFUSED)
+    text = (await pair.owner.context()).document.text(block)
+    assert text == read["content"] == "hello from afar, and back"
 
 
 async def test_stock_client_of_a_forwarded_context_notices_nothing(
@@ -141,42 +145,25 @@ async def test_stock_client_of_a_forwarded_context_notices_nothing(
     await proxy.close()
 
 
-async def test_viewer_writes_nothing_into_a_forwarded_context(pair: Pair) -> None:
-    block = await pair.owner.block("hello")
-    token = (await invite(pair.owner, "viewer"))["token"]
-    async with calls_of(pair.other, token) as calls:
-        with raises(ErrorCode.PERMISSION_DENIED):
-            await calls.call("block.append", {"block_id": block, "text": "!"})
-        assert (await calls.call("block.read", {"block_id": block}))["content"] == "hello"
-    viewer = await pair.other.replica(locate=lambda: as_invited(pair.other, token))
-    viewer.document.append(block, "!")
-    await until(lambda: viewer.rejection_code == REFUSED)
-    assert (await pair.owner.context()).document.text(block) == "hello"
-
-
-@pytest.mark.parametrize(
-    ("at", "how", "code"), [("owner", "kernel.kick", KICKED), ("other", "kernel.revoke", REVOKED)]
-)
-async def test_dismissal_at_any_kernel_ends_what_is_forwarded(
-    pair: Pair, at: str, how: str, code: int
-) -> None:
-    made = await invite(pair.owner, name="gus")
-    sync, calls = (
-        await sync_as(pair.other, made["token"]),
-        await call_socket(pair.other, made["token"]),
-    )
-    await sync.join()
+async def test_dismissal_at_any_kernel_ends_what_is_forwarded(pair: Pair) -> None:
     block = await pair.owner.block("hello")
     read = {"id": 1, "tool": "block.read", "params": {"block_id": block}}
-    await calls.send(json.dumps(read))
-    assert "result" in json.loads(await calls.recv())
-    kernel = pair.owner if at == "owner" else pair.other
+    for kernel, how, code in (
+        (pair.owner, "kernel.kick", KICKED),
+        (pair.other, "kernel.revoke", REVOKED),
+    ):
+        made = await invite(pair.owner, name=f"gus{code}")
+        sync = await sync_as(pair.other, made["token"])
+        calls = await call_socket(pair.other, made["token"])
+        await sync.join()
+        await calls.send(json.dumps(read))
+        assert "result" in json.loads(await calls.recv())
 
-    await kernel.call(how, principal="gus")
+        await kernel.call(how, principal=made["username"])
 
-    assert (await sync.closed())[0] == (await closing(calls))[0] == code
-    gus = pair.owner.kernel.members["gus"]
-    await until(lambda: not pair.owner.kernel.sessions.of(gus.id))
+        assert (await sync.closed())[0] == (await closing(calls))[0] == code
+        gus = pair.owner.kernel.members[made["username"]]
+        await until(lambda gus=gus: not pair.owner.kernel.sessions.of(gus.id))  # type: ignore[misc]
 
 
 async def test_slow_reader_does_not_fill_the_memory_of_the_kernel_between(
@@ -311,7 +298,7 @@ async def test_person_behind_a_proxy_writes_on_while_kernels_are_restarted(pair:
 # Calls
 
 
-async def test_calls_of_one_connection_go_to_the_kernels_that_have_the_contexts(pair: Pair) -> None:
+async def test_calls_go_to_the_kernels_that_have_their_contexts(pair: Pair) -> None:
     calls = ToolClient(pair.other.locate)
     await calls.call("context.create", {"label": "here"})
     new = {"kind": "file", "content": "x"}
@@ -331,7 +318,22 @@ async def test_calls_of_one_connection_go_to_the_kernels_that_have_the_contexts(
         await calls.call("block.list", {"context": "nowhere"})
     with raises(ErrorCode.LINE_OUT_OF_RANGE):
         await calls.call("block.read", {"block_id": blocks[0], "range": {"start": 5, "end": 9}})
+
+    # The second context of a call is fetched by the kernel that has the first.
+    await calls.call("block.status", {"block_id": blocks[1], "status": "done"})
+    pushed = await calls.call("drift.push", {"blocks": [blocks[1]], "to": "default"})
+    assert pushed["state"] == "delivered"
+    assert owns(pair.owner, "default") and owns(pair.owner, "here")
+
+    # A running block lives as long as the session that was forwarded.
+    new = {"kind": "tool_call", "content": "some"}
+    block = (await calls.call("block.create", new))["block_id"]
+    await calls.call("block.append", {"block_id": block, "text": " words"})
+    document = (await pair.owner.context()).document
+    assert document.header(block).status == "running"
     await calls.close()
+    await until(lambda: document.header(block).stop_reason == "interrupted")
+    assert document.text(block) == "some words"
 
 
 async def test_call_that_an_ending_kernel_does_not_make_is_known_as_not_made(
@@ -353,7 +355,7 @@ async def test_call_that_an_ending_kernel_does_not_make_is_known_as_not_made(
     assert (socket.close_code, socket.close_reason) == (CloseCode.RESTART, SHUTTING_DOWN)
 
 
-async def test_events_of_a_forwarded_subscription_come_behind_its_answer(pair: Pair) -> None:
+async def test_events_are_forwarded_behind_the_answer_over_a_socket_and_http(pair: Pair) -> None:
     block = await pair.owner.block("")
     base = pair.other.doors.http.replace("http", "ws", 1)
     socket = await connect(f"{base}/call?token={pair.other.doors.token}")
@@ -382,24 +384,28 @@ async def test_events_of_a_forwarded_subscription_come_behind_its_answer(pair: P
     assert json.loads(await socket.recv())["error"]["code"] == "invalid_params"
     await socket.close()
 
+    connection = http.client.HTTPConnection(
+        urlsplit(pair.other.doors.http).netloc, timeout=PATIENCE
+    )
+    headers = {"Authorization": f"Bearer {pair.other.doors.token}"}
 
-async def test_running_block_of_a_forwarded_session_lives_as_long_as_the_session(
-    pair: Pair,
-) -> None:
-    calls = ToolClient(pair.other.locate)
-    new = {"kind": "tool_call", "content": "some"}
-    block = (await calls.call("block.create", new))["block_id"]
-    await calls.call("block.append", {"block_id": block, "text": " words"})
-    context = await pair.owner.context()
-    assert context.document.header(block).status == "running"
+    def begin() -> http.client.HTTPResponse:
+        connection.request("POST", "/call/block.subscribe", b"{}", headers)
+        return connection.getresponse()
 
-    await calls.close()
+    response = await asyncio.to_thread(begin)
+    subscription = json.loads(await asyncio.to_thread(response.readline))["subscription"]
+    await pair.owner.call("block.append", block_id=block, text="x")
+    line = json.loads(await asyncio.to_thread(response.readline))
+    assert line["subscription"] == subscription
+    assert [one["insert"] for one in line["event"]["splices"]] == ["x"]
+    response.close()
+    connection.close()
+    await pair.owner.call("block.append", block_id=block, text="x")
+    await until(lambda: not pair.owner.kernel.subscriptions._all)  # noqa: SLF001
 
-    await until(lambda: context.document.header(block).stop_reason == "interrupted")
-    assert context.document.text(block) == "some words"
 
-
-async def test_requests_are_answered_as_by_the_owner(pair: Pair) -> None:
+async def test_requests_and_exports_are_answered_as_by_the_owner(pair: Pair) -> None:
     block = await pair.owner.block("one\ntwo")
     body = json.dumps({"block_id": block}).encode()
     wrong = json.dumps({"block_id": f"{block}9"}).encode()
@@ -417,59 +423,30 @@ async def test_requests_are_answered_as_by_the_owner(pair: Pair) -> None:
         assert (here.status, here.body) == (there.status, there.body)
         assert here.headers["content-type"] == there.headers["content-type"]
 
-
-async def test_export_of_a_forwarded_context_is_the_same(pair: Pair) -> None:
     await pair.owner.block("😀" * 300_000, status="done")
 
     def export(address: KernelAddress) -> bytes:
         return b"".join(export_context(address, {"context": "default"}))
 
-    here, there = [
+    exported, forwarded = [
         (await asyncio.to_thread(export, one.locate_tcp())).splitlines()
         for one in (pair.owner, pair.other)
     ]
-    assert there[1:] == here[1:] and len(there) == len(here)
+    assert forwarded[1:] == exported[1:] and len(forwarded) == len(exported)
 
 
-async def test_stream_of_events_over_http_is_forwarded(pair: Pair) -> None:
-    block = await pair.owner.block("")
-    connection = http.client.HTTPConnection(
-        urlsplit(pair.other.doors.http).netloc, timeout=PATIENCE
-    )
-    headers = {"Authorization": f"Bearer {pair.other.doors.token}"}
-
-    def begin() -> http.client.HTTPResponse:
-        connection.request("POST", "/call/block.subscribe", b"{}", headers)
-        return connection.getresponse()
-
-    response = await asyncio.to_thread(begin)
-    subscription = json.loads(await asyncio.to_thread(response.readline))["subscription"]
-    await pair.owner.call("block.append", block_id=block, text="x")
-    line = json.loads(await asyncio.to_thread(response.readline))
-    assert line["subscription"] == subscription
-    assert line["event"]["splices"] == [{"offset": 0, "delete_count": 0, "insert": "x"}]
-    response.close()
-    connection.close()
-    await pair.owner.call("block.append", block_id=block, text="x")
-    await until(lambda: not pair.owner.kernel.subscriptions._all)  # noqa: SLF001
-
-
-async def test_call_that_was_forwarded_fetches_its_second_context(pair: Pair) -> None:
-    await pair.other.call("context.create", label="side")
-    block = await pair.other.block("news", context="side")
-    calls = ToolClient(pair.other.locate)
-
-    pushed = await calls.call("drift.push", {"blocks": [block], "to": "default"})
-
-    assert pushed["state"] == "delivered"
-    assert owns(pair.owner, "default") and owns(pair.owner, "side")
-    await calls.close()
-
-
-async def test_program_over_mcp_is_told_of_changes_in_a_forwarded_context(pair: Pair) -> None:
+async def test_program_over_mcp_works_in_a_forwarded_context(pair: Pair) -> None:
     block = await pair.owner.block("hello")
-    uri = f"antiphon://default/{'amy.1'}"
-    heard = asyncio.Queue[Any]()
+    for era in (LEGACY, MODERN):
+        async with connected(pair.other, era) as client:
+            read = await done(client, "read_block", block_id=block)
+            assert read["content"].endswith("hello"), era
+            await done(client, "append", block_id=block, insert=" there")
+        blame = await pair.owner.call("block.blame", block_id=block)
+        assert [one["username"] for one in blame["runs"]] == ["amy", "claude-code"], era
+        await pair.owner.call("block.splice", block_id=block, offset=5, delete_count=6, insert="")
+
+    uri, heard = "antiphon://default/amy.1", asyncio.Queue[Any]()
     async with connected(pair.other, LEGACY, heard=heard) as client:
         await client.subscribe_resource(uri)
         await pair.owner.call("block.append", block_id=block, text="!")
@@ -477,17 +454,6 @@ async def test_program_over_mcp_is_told_of_changes_in_a_forwarded_context(pair: 
         assert str(told.params.uri) == uri
         await client.unsubscribe_resource(uri)
         await until(lambda: not pair.owner.kernel.subscriptions._all)  # noqa: SLF001
-
-
-@pytest.mark.parametrize("era", [LEGACY, MODERN])
-async def test_program_over_mcp_reads_and_edits_a_forwarded_context(pair: Pair, era: str) -> None:
-    block = await pair.owner.block("hello")
-    async with connected(pair.other, era) as client:
-        read = await done(client, "read_block", block_id=block)
-        await done(client, "append", block_id=block, insert=" there")
-    assert read["content"].endswith("hello")
-    blame = await pair.owner.call("block.blame", block_id=block)
-    assert [one["username"] for one in blame["runs"]] == ["amy", "claude-code"]
 
 
 async def test_guest_over_ssh_works_in_a_forwarded_context(pair: Pair) -> None:
@@ -511,13 +477,18 @@ async def test_guest_over_ssh_works_in_a_forwarded_context(pair: Pair) -> None:
 # Who is believed
 
 
-@pytest.mark.parametrize("shown", ["wrong", "the owner's token", "", None])
 async def test_only_who_shows_the_secret_speaks_for_others(
-    pair: Pair, shown: str | None, caplog: pytest.LogCaptureFixture
+    pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    if shown == "the owner's token":
-        shown = pair.owner.doors.token
+    for shown in ("wrong", pair.owner.doors.token, "", None):
+        await _speak_in_vain(pair, shown)
+    assert owns(pair.owner)
+    (secret,) = (await pair.owner.kernel.journal.settings("cluster_secret")).values()
+    assert secret not in caplog.text
+
+
+async def _speak_in_vain(pair: Pair, shown: str | None) -> None:
     headers = {"antiphon-speaks-for": json.dumps(["amy", "human", "tcp", None, True, None])}
     if shown is not None:
         headers["Authorization"] = f"Bearer {shown}"
@@ -528,6 +499,3 @@ async def test_only_who_shows_the_secret_speaks_for_others(
         assert json.loads(await asking.recv())["error"]["code"] == "permission_denied"
     socket = await connect(f"{base}/sync/default", additional_headers=headers)
     assert (await closing(socket))[0] == 4401
-    assert owns(pair.owner)
-    (secret,) = (await pair.owner.kernel.journal.settings("cluster_secret")).values()
-    assert secret not in caplog.text

@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.cluster import forwarding
-from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, NotOwnerError
 from tests.kernel.cluster.conftest import Node, OpenNode
 from tests.waiting import PATIENCE, until
@@ -34,21 +31,18 @@ def _owned(nodes: Sequence[Node], label: str) -> list[bool]:
     return found
 
 
-async def test_call_that_is_forwarded_names_the_kernel_that_has_the_context(
+async def test_call_names_the_kernel_that_has_the_context_or_brings_the_context_here(
     open_node: OpenNode,
 ) -> None:
-    owner, other = await open_node(), await open_node()
-    block = await _create(owner, "here")
-
-    with forwarding(), pytest.raises(NotOwnerError) as caught:
-        await other.text(block)
-
-    assert caught.value.address == owner.ownership.address
-
-
-async def test_call_that_is_not_forwarded_brings_the_context_here(open_node: OpenNode) -> None:
     former, other = await open_node(), await open_node()
     block = await _create(former, "here")
+    with forwarding(), pytest.raises(NotOwnerError) as caught:
+        await other.text(block)
+    assert caught.value.address == former.ownership.address
+    await former.call("context.create", label="notes")  # its maker's from the start
+    with forwarding(), pytest.raises(NotOwnerError):
+        await other.kernel.context("notes")
+
     context = await former.kernel.context()
     failures: list[AntiphonError] = []
     context.failed.listen(failures.append)
@@ -131,15 +125,6 @@ async def test_forks_are_at_the_kernel_of_their_source(open_node: OpenNode) -> N
     assert owner.kernel.open_contexts.ids() == ()
 
 
-async def test_new_context_is_its_makers_from_the_start(open_node: OpenNode) -> None:
-    maker, other = await open_node(), await open_node()
-
-    await maker.call("context.create", label="notes")
-
-    with forwarding(), pytest.raises(NotOwnerError):
-        await other.kernel.context("notes")
-
-
 async def test_drift_into_a_context_of_another_kernel_brings_it_here(open_node: OpenNode) -> None:
     owner, other = await open_node(), await open_node()
     await owner.call("context.create", label="notes")
@@ -153,25 +138,27 @@ async def test_drift_into_a_context_of_another_kernel_brings_it_here(open_node: 
     assert owner.kernel.drifts[pushed["drift_id"]].state == "delivered"
 
 
-async def test_label_that_another_kernel_has_given_is_taken(open_node: OpenNode) -> None:
+async def test_contexts_and_labels_of_another_kernel_are_known(open_node: OpenNode) -> None:
     nodes = [await open_node(), await open_node()]
 
     results = await asyncio.gather(
         *(node.call("context.create", label="notes") for node in nodes), return_exceptions=True
     )
-
     failed = [one for one in results if isinstance(one, BaseException)]
     assert [getattr(one, "code", one) for one in failed] == [ErrorCode.INVALID_PARAMS]
 
-
-async def test_contexts_of_another_kernel_are_known_when_it_says_so(open_node: OpenNode) -> None:
-    maker, other = await open_node(), await open_node()
-
-    made = await maker.call("context.create", label="notes")
-    await until(lambda: made["context_id"] in {one.id for one in other.kernel.contexts.rows()})
+    labels = [{one.label for one in node.kernel.contexts.rows()} for node in nodes]
+    maker, other = nodes if "notes" in labels[0] else nodes[::-1]
+    made = maker.kernel.contexts.find("notes")
+    await until(lambda: made in {one.id for one in other.kernel.contexts.rows()})
     await maker.call("context.rename", context="notes", label="papers")
-
     await until(lambda: "papers" in {one.label for one in other.kernel.contexts.rows()})
+
+    await _create(maker, "a needle")
+    async with asyncio.timeout(PATIENCE):
+        while not (await other.call("kernel.search", query="needle", kinds=["text"]))["results"]:
+            await asyncio.sleep(0.05)
+    assert _owned([maker, other], "default") == [True, False]  # it is found without being taken
 
 
 async def test_idle_context_is_released(open_node: OpenNode) -> None:
@@ -189,17 +176,6 @@ async def test_idle_context_is_released(open_node: OpenNode) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_search_finds_what_another_kernel_has_without_taking_it(open_node: OpenNode) -> None:
-    owner, other = await open_node(), await open_node()
-    await _create(owner, "a needle")
-
-    async with asyncio.timeout(PATIENCE):
-        while not (await other.call("kernel.search", query="needle", kinds=["text"]))["results"]:
-            await asyncio.sleep(0.05)
-
-    assert _owned([owner, other], "default") == [True, False]
-
-
 async def test_file_is_one_context_for_all_kernels(open_node: OpenNode, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text\n")
     (tmp_path / "b.txt").write_text("text\n")
@@ -210,18 +186,3 @@ async def test_file_is_one_context_for_all_kernels(open_node: OpenNode, tmp_path
     opened = await asyncio.gather(*(node.kernel.files.open("b.txt") for node in nodes))
 
     assert opened[0].context.id == opened[1].context.id
-
-
-async def test_kernels_that_begin_at_once_found_one_store(store: str, tmp_path: Path) -> None:
-    async def open_one(name: str) -> Kernel:
-        registry = Registry(KERNEL_TOOLS)
-        return await Kernel.open(
-            tmp_path / name, tmp_path, registry=registry, owner="amy", store=store
-        )
-
-    kernels = await asyncio.gather(*(open_one(name) for name in "abc"))
-
-    assert len({one.id for one in kernels}) == 1
-    assert {one.contexts.find("default") for one in kernels} == {kernels[0].contexts.rows()[0].id}
-    for kernel in kernels:
-        await kernel.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.access import AuthenticationError, Members
+from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.cluster import news
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers import PermissionPolicy, TextDelta
@@ -91,11 +91,6 @@ async def joined(kernel: Kernel, token: str, secret: str | None = None) -> Actor
 
 
 DECISIONS: dict[str, tuple[dict[str, Any], CloseCode, str]] = {
-    "kernel.role": (
-        {"principal": "bo", "role": "viewer"},
-        CloseCode.ROLE_CHANGED,
-        "amy made you a viewer: connect again.",
-    ),
     "kernel.kick": (
         {"principal": "bo", "minutes": 0, "reason": "enough"},
         CloseCode.KICKED,
@@ -106,12 +101,16 @@ DECISIONS: dict[str, tuple[dict[str, Any], CloseCode, str]] = {
         CloseCode.REVOKED,
         "amy revoked the invitation.",
     ),
+    "kernel.role": (
+        {"principal": "bo", "role": "viewer"},
+        CloseCode.ROLE_CHANGED,
+        "amy made you a viewer: connect again.",
+    ),
 }
 
 
-async def ends_elsewhere(open_one: OpenOne, tool: str) -> None:
+async def ends_elsewhere(first: Kernel, second: Kernel, tool: str) -> None:
     """See that a decision at one kernel ends a person's sessions at another as it does there."""
-    first, second = await open_one(), await open_one()
     params, code, reason = DECISIONS[tool]
     bo = await joined(second, (await invited(first, name="bo"))["token"])
     turn = second.open_work_session(bo, Permission.WRITE)
@@ -125,29 +124,29 @@ async def ends_elsewhere(open_one: OpenOne, tool: str) -> None:
     assert second.sessions.dismissal(amy) is None
 
 
-@pytest.mark.parametrize("tool", DECISIONS)
 async def test_decision_at_one_kernel_is_told_and_ends_sessions_at_others(
-    open_one: OpenOne, only_told: None, tool: str
+    open_one: OpenOne, only_told: None
 ) -> None:
-    await ends_elsewhere(open_one, tool)
+    first, second = await open_one(), await open_one()
+    for tool in DECISIONS:
+        await ends_elsewhere(first, second, tool)
+    token = (await invited(first, name="cleo"))["token"]
+    cleo = await joined(second, token)
+    await first.call(owner_of(first), "kernel.kick", {"principal": "cleo", "minutes": 5})
+    await until(lambda: second.sessions.dismissal(cleo))
+    with pytest.raises(AuthenticationError, match="cleo has been kicked and may come back at"):
+        await joined(second, token)
+
+    await first.call(owner_of(first), "kernel.label", {"label": "the office"})
+    await first.call(owner_of(first), "session.name", {"display_name": "Amy A."})
+    await until(lambda: second.label == "the office")
+    await until(lambda: second.members.find("amy").display_name == "Amy A.")
 
 
 async def test_decision_at_one_kernel_is_looked_at_and_ends_sessions_at_others(
     open_one: OpenOne, looks_often: None
 ) -> None:
-    await ends_elsewhere(open_one, "kernel.kick")
-
-
-async def test_kicked_person_is_kept_out_of_other_kernels(
-    open_one: OpenOne, only_told: None
-) -> None:
-    first, second = await open_one(), await open_one()
-    token = (await invited(first, name="bo"))["token"]
-    bo = await joined(second, token)
-    await first.call(owner_of(first), "kernel.kick", {"principal": "bo", "minutes": 5})
-    await until(lambda: second.sessions.dismissal(bo))
-    with pytest.raises(AuthenticationError, match="bo has been kicked and may come back at"):
-        await joined(second, token)
+    await ends_elsewhere(await open_one(), await open_one(), "kernel.kick")
 
 
 async def test_session_that_begins_with_the_new_role_goes_on_when_kernels_read_again(
@@ -189,21 +188,13 @@ async def test_commit_of_demoted_writer_is_refused_where_the_demotion_is_not_kno
     assert (ended.code, ended.reason) == expected
 
 
-async def test_commit_of_demoted_writer_is_taken_if_the_fence_knows_no_principals(
-    open_one: OpenOne, left_alone: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Show what the test before would be worth without the fence."""
-    monkeypatch.setattr(Members, "epoch_of", lambda *_: None)
-    first, second = await open_one(), await open_one()
-    bo = await joined(first, (await invited(first, name="bo"))["token"])
-    await second.call(owner_of(second), "kernel.role", {"principal": "bo", "role": "viewer"})
-    await written(first, bo)
-
-
-async def test_commit_of_writer_whose_rights_have_grown_is_written(
+async def test_commit_of_writer_whom_another_kernel_has_made_or_given_rights_is_written(
     open_one: OpenOne, left_alone: None
 ) -> None:
     first, second = await open_one(), await open_one()
+    await second.principal("zoe")
+    await written(first, first.open_session(await first.principal("zoe"), "test"))
+
     await first.principal("aria", PrincipalKind.MODEL)
     aria = first.open_session(first.members["aria"], "turn")
     await second.call(owner_of(second), "kernel.role", {"principal": "aria", "role": "editor"})
@@ -226,12 +217,11 @@ async def test_kernels_that_open_an_empty_database_at_once_found_one(open_one: O
         assert [row.label for row in kernel.contexts.rows()] == ["default"]
 
 
-@pytest.mark.parametrize(("uses", "named"), [(1, False), (3, True), (3, False)])
 async def test_invitation_used_at_two_kernels_at_once_lets_in_as_many_as_allowed(
-    open_one: OpenOne, left_alone: None, uses: int, named: bool
+    open_one: OpenOne, left_alone: None
 ) -> None:
     kernels = [await open_one(), await open_one()]
-    for attempt in range(3):
+    for attempt, (uses, named) in enumerate([(1, False), (3, True), (3, False)] * 2):
         name = {"name": f"guest-of-{attempt}"} if named else {}
         made = await invited(kernels[0], uses=uses, **name)
         comes = [
@@ -250,29 +240,25 @@ async def test_invitation_used_at_two_kernels_at_once_lets_in_as_many_as_allowed
         assert await kernels[0].members.auth.database.select(sql) == [(uses,)]
 
 
-async def test_uses_beyond_those_allowed_are_refused_by_the_database(
+async def test_uses_beyond_those_allowed_are_refused_and_those_of_known_clients_not_counted(
     open_one: OpenOne, left_alone: None
 ) -> None:
     """Also of a kernel that was stopped for so long that it is no longer alone."""
-    kernel = await open_one()
+    kernel, other = await open_one(), await open_one()
     made = await invited(kernel, name="bo", uses=1)
     credential = kernel.invitations.credentials[made["invitation"]]
     await kernel.members.auth.count_use(credential, None)
     with raises(ErrorCode.STORAGE_FAILED):
         await kernel.members.auth.count_use(credential, None)
 
-
-async def test_client_known_at_one_kernel_is_not_counted_again_at_another(
-    open_one: OpenOne, left_alone: None
-) -> None:
-    first, second = await open_one(), await open_one()
-    token = (await invited(first, uses=1))["token"]
+    # A client that one kernel knows is not counted again at another.
+    token = (await invited(kernel, uses=1))["token"]
     secret = "the secret of this program"
-    here, there = await joined(first, token, secret), await joined(second, token, secret)
+    here, there = await joined(kernel, token, secret), await joined(other, token, secret)
     assert here.principal == there.principal
 
 
-async def test_name_made_at_two_kernels_at_once_is_one_principal(
+async def test_people_made_at_two_kernels_are_found_at_both_and_have_names_of_their_own(
     open_one: OpenOne, left_alone: None
 ) -> None:
     first, second = await open_one(), await open_one()
@@ -282,23 +268,13 @@ async def test_name_made_at_two_kernels_at_once_is_one_principal(
         assert made[0] == made[1]
         assert first.members.role_of(made[0]) == second.members.role_of(made[1])
 
-
-async def test_guests_made_at_two_kernels_at_once_have_names_of_their_own(
-    open_one: OpenOne, left_alone: None
-) -> None:
-    kernels = [await open_one(), await open_one()]
     guests = await asyncio.gather(
-        *(one.members.create_guest("guest", AccessRole.VIEWER) for one in kernels * 3)
+        *(one.members.create_guest("guest", AccessRole.VIEWER) for one in (first, second) * 3)
     )
     names = ["guest", *(f"guest{number}" for number in range(2, 7))]
     assert sorted(one.username for one in guests) == names
     assert len({one.id for one in guests}) == 6
 
-
-async def test_principal_of_another_kernel_is_found_by_name_and_by_id(
-    open_one: OpenOne, left_alone: None
-) -> None:
-    first, second = await open_one(), await open_one()
     zoe = await first.principal("zoe", role=AccessRole.VIEWER)
     yan = await first.principal("yan")
     assert await second.members.look_up("zoe") == zoe
@@ -307,34 +283,11 @@ async def test_principal_of_another_kernel_is_found_by_name_and_by_id(
     with raises(ErrorCode.INVALID_PARAMS):
         await second.members.look_up("xyz")
 
-
-async def test_commit_of_principal_whom_another_kernel_has_made_is_written(
-    open_one: OpenOne, left_alone: None
-) -> None:
-    first, second = await open_one(), await open_one()
-    await second.principal("zoe")
-    await written(first, first.open_session(await first.principal("zoe"), "test"))
-
-
-async def test_person_known_at_another_kernel_is_invited_by_the_founder_only(
-    open_one: OpenOne, left_alone: None
-) -> None:
-    first, second = await open_one(), await open_one()
+    # Somebody known at another kernel is invited by the founder only.
     boss = second.open_session(await second.principal("boss", role=AccessRole.OWNER), "test")
-    await first.principal("zoe")
+    await first.principal("zen")
     with raises(ErrorCode.PERMISSION_DENIED):
-        await second.call(boss, "kernel.invite", {"role": "editor", "name": "zoe"})
-
-
-async def test_label_and_display_names_of_another_kernel_are_read(
-    open_one: OpenOne, only_told: None
-) -> None:
-    first, second = await open_one(), await open_one()
-    amy = owner_of(first)
-    await first.call(amy, "kernel.label", {"label": "the office"})
-    await first.call(amy, "session.name", {"display_name": "Amy A."})
-    await until(lambda: second.label == "the office")
-    await until(lambda: second.members.find("amy").display_name == "Amy A.")
+        await second.call(boss, "kernel.invite", {"role": "editor", "name": "zen"})
 
 
 async def test_decisions_at_several_kernels_at_once_leave_all_with_the_same(

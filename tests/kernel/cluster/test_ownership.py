@@ -17,7 +17,9 @@ from tests.waiting import PATIENCE, until
 ROOT = 7
 
 
-async def test_acquire_of_a_tree_that_another_has_names_its_address(open_owner: OpenOwner) -> None:
+async def test_acquire_names_who_has_the_tree_and_after_a_release_raises_the_epoch(
+    open_owner: OpenOwner,
+) -> None:
     first, second = await open_owner(), await open_owner()
     await first.acquire(ROOT)
 
@@ -27,10 +29,6 @@ async def test_acquire_of_a_tree_that_another_has_names_its_address(open_owner: 
     assert caught.value.address == "owner1"
     assert first.owns(ROOT) and not second.owns(ROOT)
 
-
-async def test_acquire_after_a_release_raises_the_epoch(open_owner: OpenOwner) -> None:
-    first, second = await open_owner(), await open_owner()
-    await first.acquire(ROOT)
     before = first.epoch(ROOT)
 
     await first.release(ROOT)
@@ -40,19 +38,23 @@ async def test_acquire_after_a_release_raises_the_epoch(open_owner: OpenOwner) -
     assert not first.owns(ROOT)
 
 
-async def test_acquire_at_once_by_many_lets_one_have_the_tree(open_owner: OpenOwner) -> None:
+async def test_acquire_at_once_by_many_and_close_of_the_owner_let_one_have_the_tree(
+    open_owner: OpenOwner,
+) -> None:
     owners = [await open_owner() for _ in range(3)]
 
     results = await asyncio.gather(*(one.acquire(ROOT) for one in owners), return_exceptions=True)
 
     assert sorted(type(one).__name__ for one in results) == ["NoneType", *["NotOwnerError"] * 2]
     assert [one.owns(ROOT) for one in owners] == [one is None for one in results]
+    owner, other, _ = sorted(owners, key=lambda one: not one.owns(ROOT))
+    await owner.close()
+    await other.acquire(ROOT)
+    assert other.owns(ROOT)
+    assert await other.left() == []
 
 
-@pytest.mark.parametrize("forwards", [True, False])
-async def test_acquire_asks_the_owner_unless_the_call_is_forwarded(
-    open_owner: OpenOwner, forwards: bool
-) -> None:
+async def test_acquire_asks_the_owner_unless_the_call_is_forwarded(open_owner: OpenOwner) -> None:
     first, second = await open_owner(), await open_owner()
     await first.acquire(ROOT)
     asked: list[str] = []
@@ -62,36 +64,17 @@ async def test_acquire_asks_the_owner_unless_the_call_is_forwarded(
         await first.release(root)
 
     second.ask_owner = ask
-    if forwards:
-        with forwarding(), pytest.raises(NotOwnerError):
-            await second.acquire(ROOT)
-    else:
-        await second.acquire(ROOT)
-
-    assert asked == ([] if forwards else ["owner1"])
-    assert second.owns(ROOT) is not forwards
-
-
-async def test_forwarding_does_not_hold_for_tasks_that_are_begun(open_owner: OpenOwner) -> None:
-    first, second = await open_owner(), await open_owner()
-    await first.acquire(ROOT)
-    second.ask_owner = lambda _, root: first.release(root)
-
     with forwarding():
-        await asyncio.create_task(second.acquire(ROOT))
+        with pytest.raises(NotOwnerError):
+            await second.acquire(ROOT)
+        assert asked == [] and not second.owns(ROOT)
+        await asyncio.create_task(second.acquire(ROOT))  # a task that is begun forwards nothing
+    assert asked == ["owner1"] and second.owns(ROOT)
+    await second.release(ROOT)
 
-    assert second.owns(ROOT)
-
-
-async def test_close_lets_others_have_everything_at_once(open_owner: OpenOwner) -> None:
-    first, second = await open_owner(), await open_owner()
     await first.acquire(ROOT)
-
-    await first.close()
     await second.acquire(ROOT)
-
-    assert second.owns(ROOT)
-    assert await second.left() == []
+    assert asked == ["owner1", "owner1"] and second.owns(ROOT)
 
 
 async def test_an_owner_that_is_cut_off_gives_up_before_another_can_take(

@@ -76,14 +76,9 @@ async def test_drift_that_a_dead_kernel_has_staged_is_delivered_once(open_node: 
         task.cancel()
 
 
-@pytest.mark.parametrize("is_fenced", [True, False])
-async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(
-    open_node: OpenNode, is_fenced: bool
-) -> None:
+async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(open_node: OpenNode) -> None:
     former, other = await open_node(), await open_node()
     block = (await former.call("block.create", kind="text", content="kept"))["block_id"]
-    if not is_fenced:
-        former.kernel.journal.fence = None
     root = await _root(former)
 
     former.link.stop()
@@ -94,13 +89,10 @@ async def test_commit_of_a_former_owner_is_refused_by_the_fence_alone(
     await until(lambda: not former.ownership.is_live)
     former.link.go_on()
 
-    if is_fenced:
-        with pytest.raises(NotOwnerError):
-            await late
-    else:
+    with pytest.raises(NotOwnerError):
         await late
     rows = await other.kernel.journal.updates(other.kernel.contexts.of_number(root), 0)
-    assert len(rows) == (await other.kernel.context()).seq + (not is_fenced)
+    assert len(rows) == (await other.kernel.context()).seq
 
 
 async def test_kernel_that_is_cut_off_acknowledges_nothing_and_gives_up_its_contexts(

@@ -197,21 +197,14 @@ async def fork_into(kernel: Kernel, text: str, label: str) -> None:
     await kernel.call(amy, "context.fork", {"context": "default", "label": label})
 
 
-IMPORT_STEPS = (
-    "BEGIN",
-    "INSERT INTO contexts",
-    "INSERT INTO ops",
-    "INSERT INTO blocks",
-    "INSERT INTO inherited_blame",
-    "COMMIT",
-)
-FORK_STEPS = (*IMPORT_STEPS[:4], "INSERT INTO snapshots", "COMMIT")
+IMPORT_STEPS = ("BEGIN", "INSERT INTO contexts", "INSERT INTO inherited_blame", "COMMIT")
+FORK_STEPS = ("INSERT INTO ops", "INSERT INTO blocks", "INSERT INTO snapshots", "COMMIT")
 WAYS = [
     (make, *moment)
     for make, steps in ((import_into, IMPORT_STEPS), (fork_into, FORK_STEPS))
     for moment in moments(steps)
 ]
-DEATHS = [WAYS[0], *WAYS[3::3]]
+DEATHS = WAYS[1::4]
 """Some of them: that a statement that did not end is undone is up to SQLite."""
 
 

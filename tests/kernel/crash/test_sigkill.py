@@ -34,7 +34,7 @@ from tests.kernel.crash.faults import STEPS, Fault, moments, open_kernel
 from tests.kernel.crash.writer import numbers, pair
 from tests.waiting import until
 
-CRASHES = int(os.environ.get("ANTIPHON_CRASHES", "5"))
+CRASHES = int(os.environ.get("ANTIPHON_CRASHES", "3"))
 DEATHS = 4
 A_FOLDER = 25
 """Crashes of one data folder: all that is in it is examined after each."""

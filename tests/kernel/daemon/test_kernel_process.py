@@ -58,7 +58,7 @@ def first_line(process: subprocess.Popen[str]) -> KernelAddress:
     return KernelAddress.model_validate_json(process.stdout.readline())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_kernel_process_stores_its_address_and_removes_it_on_a_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -197,23 +197,15 @@ async def goodbye(socket: ClientConnection) -> tuple[int | None, str | None]:
     return socket.close_code, socket.close_reason
 
 
-@pytest.mark.parametrize("path", ["/sync/default", "/call"])
-async def test_clients_are_told_with_a_code_and_a_reason(tmp_path: Path, path: str) -> None:
+async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest_and_tells_everybody(
+    tmp_path: Path,
+) -> None:
     async with running(tmp_path / "data", tmp_path) as one:
-        sockets = [await one.socket(path) for _ in range(3)]
-        for socket in sockets:
-            if path == "/call":
-                await socket.send(json.dumps({"id": 1, "tool": "session.whoami"}))
-            else:
-                await socket.send(encode_frame(SyncStep1(b"\x00")))
-            await socket.recv()
-        ending = asyncio.create_task(one.end())
-        assert [await goodbye(socket) for socket in sockets] == [(1012, REASON)] * 3
-        await ending
-
-
-async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(tmp_path: Path) -> None:
-    async with running(tmp_path / "data", tmp_path) as one:
+        others = [await one.socket("/sync/default"), await one.socket("/call")]
+        await others[0].send(encode_frame(SyncStep1(b"\x00")))
+        await others[1].send(json.dumps({"id": 1, "tool": "session.whoami"}))
+        for other in others:
+            await other.recv()
         made = await one.call("block.create", role="user", kind="text", content="")
         block = made["block_id"]
         socket = await one.socket("/call")
@@ -227,6 +219,7 @@ async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(tmp_path: P
                 answer = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
                 answered += "result" in answer
         assert (socket.close_code, socket.close_reason) == (1012, REASON)
+        assert [await goodbye(other) for other in others] == [(1012, REASON)] * 2
         await ending
     async with running(tmp_path / "data", tmp_path) as one:
         text = (await one.call("block.read", block_id=block))["content"]
@@ -368,7 +361,9 @@ def fill_and_clean(address: KernelAddress, project: Path) -> str:
     return block
 
 
-def test_kernel_acknowledges_nothing_after_git_clean(project: Path) -> None:
+def test_kernel_acknowledges_nothing_after_git_clean_and_its_copy_has_the_rest(
+    project: Path,
+) -> None:
     data = project / ".antiphon"
     with kernel(data, project) as process:
         address = first_line(process)
@@ -381,17 +376,6 @@ def test_kernel_acknowledges_nothing_after_git_clean(project: Path) -> None:
         assert process.stderr is not None
         assert LOSS in process.stderr.read()
     assert not data.exists()
-
-
-def test_restore_from_copy_after_clean_brings_back_acknowledged_writes(project: Path) -> None:
-    data = project / ".antiphon"
-    with kernel(data, project) as process:
-        address = first_line(process)
-        block = fill_and_clean(address, project)
-        assert asyncio.run(append(address, block, 1)) == 0
-        # Not ended in order: nothing more is needed of this process.
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(PATIENCE)
     (copy,) = (user_state_path("antiphon") / "rescued").iterdir()
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     restore = [sys.executable, "-m", "antiphon_kernel", "restore", str(copy), "--data", str(data)]

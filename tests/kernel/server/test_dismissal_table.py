@@ -1,7 +1,8 @@
 """Every door, every way to have to go, in every state: nothing more is delivered, nothing taken.
 
-Doors come from the routes and tools from the registry, so that a new one is here too. Below the
-table are what people are told, and what becomes of edits on their way.
+Doors come from the routes and tools from the registry, so that a new one is here too: whoever is
+kicked uses all of them, whoever goes for another reason one tool of each door. Below the table are
+what people are told, and what becomes of edits on their way.
 """
 
 from __future__ import annotations
@@ -77,6 +78,11 @@ class World:
     number: int
     now: list[int]
     """The clock of the kernel."""
+    verb: Verb
+
+    def some(self, tools: Sequence[str]) -> Sequence[str]:
+        """Return the tools that are asked for at one door."""
+        return tools if self.verb is World.kick else tools[:1]
 
     async def demote(self) -> int:
         gate = self.served.kernel.access
@@ -141,7 +147,7 @@ VERBS: list[Verb] = [World.demote, World.kick, World.revoke, World.expire]
 
 @contextlib.asynccontextmanager
 async def world(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, tools: Iterable[Tool] = KERNEL_TOOLS
+    folder: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb, tools: Iterable[Tool] = KERNEL_TOOLS
 ) -> AsyncIterator[World]:
     async with served_kernel(folder, LIMITS, tools) as served:
         kernel, now = served.kernel, [served.kernel.clock.now_ms()]
@@ -153,7 +159,7 @@ async def world(
         )
         await kernel.members.give_role(issued.principal, AccessRole.OWNER)
         number = issued.credential.number
-        yield World(served, issued.principal, issued.token, number, now)
+        yield World(served, issued.principal, issued.token, number, now, verb)
 
 
 def close_code_of(answer: bytes) -> int:
@@ -184,7 +190,7 @@ async def follow_by_sync(world: World) -> list[Opened]:
 
 def each(names: Sequence[str], open_one: Callable[[World, str], Awaitable[Opened]]) -> Driver:
     async def open_all(world: World) -> list[Opened]:
-        return [await open_one(world, name) for name in names]
+        return [await open_one(world, name) for name in world.some(names)]
 
     return open_all
 
@@ -218,6 +224,8 @@ async def follow_over_http(world: World, tool: str) -> Opened:
 
 
 async def follow_an_export(world: World) -> list[Opened]:
+    if world.verb is not World.kick:
+        return []
     for _ in range(LARGE):
         await world.served.block("a line that nobody reads\n" * 40_000, status="done")
     posted = await world.request("GET /export")
@@ -443,14 +451,11 @@ MCP_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 async def call_by_mcp(world: World) -> list[Opened]:
-    opened = [
-        answered_by(await ask_mcp(world, "tools/call", name=name, arguments=arguments))
-        for name, (_, arguments) in MCP_CALLS.items()
-    ]
-    session = await open_mcp_session(world)
-    for name, (_, arguments) in MCP_CALLS.items():
-        calling = await ask_mcp(world, "tools/call", session, name=name, arguments=arguments)
-        opened.append(cut_off(calling))
+    session, opened = await open_mcp_session(world), []
+    for name in world.some([*MCP_CALLS]):
+        call: dict[str, Any] = {"name": name, "arguments": MCP_CALLS[name][1]}
+        opened.append(answered_by(await ask_mcp(world, "tools/call", **call)))
+        opened.append(cut_off(await ask_mcp(world, "tools/call", session, **call)))
     return opened
 
 
@@ -483,9 +488,9 @@ async def open_at_every_door(world: World, state: int) -> list[Opened]:
     return [opened for path in paths for opened in await DOORS[path][state](world)]
 
 
-async def dismiss(world: World, verb: Verb) -> int:
+async def dismiss(world: World) -> int:
     assert world.served.kernel.sessions.of(world.guest.id)
-    code = await verb(world)
+    code = await world.verb(world)
     assert not world.served.kernel.sessions.of(world.guest.id)
     return code
 
@@ -494,10 +499,10 @@ async def dismiss(world: World, verb: Verb) -> int:
 async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
-    async with world(tmp_path, monkeypatch) as here:
+    async with world(tmp_path, monkeypatch, verb) as here:
         opened = await open_at_every_door(here, 0)
-        assert len(opened) == 4 + 2 * len(STREAMING)
-        code = await dismiss(here, verb)
+        assert len(opened) == 3 + (verb is World.kick) + 2 * len(here.some(STREAMING))
+        code = await dismiss(here)
         await here.served.block(SECRET)
         for check in opened:
             await check(code)
@@ -508,12 +513,12 @@ async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
 async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
-    async with world(tmp_path, monkeypatch) as here:
+    async with world(tmp_path, monkeypatch, verb) as here:
         block = await here.served.block("before")
         opened = await open_at_every_door(here, 1)
         assert len(opened) == 7
         await until(lambda: here.served.doors.connections.members == 7, "all are in")
-        code = await dismiss(here, verb)
+        code = await dismiss(here)
         for check in opened:
             await check(code)
         await until(lambda: here.served.doors.connections.members == 0, "every session is over")
@@ -526,13 +531,13 @@ async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
     under_way = UnderWay()
-    async with world(tmp_path, monkeypatch, map(under_way.hanging, TOOLS)) as here:
+    async with world(tmp_path, monkeypatch, verb, map(under_way.hanging, TOOLS)) as here:
         opened = await open_at_every_door(here, 2)
         await until(lambda: under_way.running == len(opened), "all calls are under way")
-        tools = [*(2 * NAMES), *MESSAGE_TOOLS.values()]
-        tools += 2 * [tool for tool, _ in MCP_CALLS.values()]
+        tools = [*here.some(NAMES), *(MCP_CALLS[one][0] for one in here.some([*MCP_CALLS]))]
+        tools = [*(2 * tools), *MESSAGE_TOOLS.values()]
         assert sorted(under_way.begun) == sorted(tools)
-        code = await dismiss(here, verb)
+        code = await dismiss(here)
         for check in opened:
             await check(code)
         await until(lambda: under_way.running == 0, "no call goes on")
@@ -542,7 +547,7 @@ async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
 async def test_expiry_ends_a_session_at_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(tmp_path, monkeypatch) as here:
+    async with world(tmp_path, monkeypatch, World.expire) as here:
         here.now[0] += MINUTE - 5
         client = await sync_as(here.served, here.token)
         await client.join()

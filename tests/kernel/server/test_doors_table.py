@@ -99,6 +99,7 @@ class Visitor:
     is_peer: bool = False
     """They show the secret of the cluster."""
     asks_all: bool = False
+    """Whether they ask for each tool at each endpoint."""
     is_owner: bool = False
     """Programs that they use over MCP act as agents."""
 
@@ -110,6 +111,10 @@ class Visitor:
         if self.over_unix:
             return unix_connect(str(self.served.doors.socket), address, additional_headers=headers)
         return connect(address, additional_headers=headers, host="127.0.0.1")
+
+    def some(self, tools: Iterable[str]) -> list[str]:
+        """Return one tool of each right; all for somebody whom an invitation lets in."""
+        return [*(tools if self.asks_all else {TOOLS[one].needs: one for one in tools}.values())]
 
     async def requests(self, *asked: Request) -> list[tuple[int, str]]:
         """Status and body of each answer, over one connection."""
@@ -289,16 +294,16 @@ def outcome_of(status: int, text: str) -> str:
 
 
 async def call_over_socket(visitor: Visitor) -> Outcomes:
-    found: Outcomes = {}
+    names, found = visitor.some(TOOLS), dict[str, str]()
     try:
         async with visitor.socket("/call") as socket:
-            for name in TOOLS:
+            for name in names:
                 await socket.send(json.dumps({"id": name, "tool": name, "params": UNKNOWN}))
-            while len(found) < len(TOOLS):
+            while len(found) < len(names):
                 answer = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
                 found[answer["id"]] = answer.get("error", {"code": "done"})["code"]
     except ConnectionClosed:
-        return dict.fromkeys(TOOLS, REFUSED)
+        return dict.fromkeys(names, REFUSED)
     return found
 
 
@@ -315,9 +320,7 @@ def requesting(method: str, paths: Mapping[str, str]) -> Ask:
 
 
 async def call_over_http(visitor: Visitor) -> Outcomes:
-    """Ask for one tool of each right; for all as somebody whom an invitation lets in."""
-    one_each = {tool.needs: name for name, tool in TOOLS.items()}.values()
-    paths = {name: f"/call/{name}" for name in (TOOLS if visitor.asks_all else one_each)}
+    paths = {name: f"/call/{name}" for name in visitor.some(TOOLS)}
     return await requesting("POST", paths)(visitor)
 
 
@@ -327,7 +330,9 @@ async def call_by_mcp(visitor: Visitor) -> Outcomes:
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     asked: list[Request] = []
-    for name, offer in OFFERS.items():
+    offered = {offer.tool: (name, offer) for name, offer in OFFERS.items()}
+    tools = visitor.some(offered)
+    for name, offer in map(offered.__getitem__, tools):
         arguments = {**UNKNOWN, **dict.fromkeys(offer.required, "")}
         params = {"_meta": meta, "name": name, "arguments": arguments}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
@@ -337,10 +342,10 @@ async def call_by_mcp(visitor: Visitor) -> Outcomes:
             ("POST", "/mcp", message, headers | {"Mcp-Method": "tools/call", "Mcp-Name": name})
         )
     found = {}
-    for offer, (status, text) in zip(OFFERS.values(), await visitor.requests(*asked), strict=True):
+    for tool, (status, text) in zip(tools, await visitor.requests(*asked), strict=True):
         answer = json.loads(text.partition("data: ")[2] or text)
         said = answer["result"]["content"][0]["text"] if status == 200 else ""
-        found[offer.tool] = said.partition(":")[0] if status == 200 else REFUSED
+        found[tool] = said.partition(":")[0] if status == 200 else REFUSED
         assert status in (200, 401, 429), text
     return found
 

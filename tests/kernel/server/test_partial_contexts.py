@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -49,21 +50,41 @@ from tests.waiting import until
 ROUNDS = 60 if os.environ.get("ANTIPHON_LONG") else 1
 
 
+LIMITS = Limits(
+    recent_blocks=RECENT,
+    whole_context_seconds=0.0,
+    idle_context_seconds=0.0,
+    idle_check_seconds=1e6,
+)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a kernel whose context has many blocks, which tests copy."""
+    folder = tmp_path_factory.mktemp("filled")
+
+    async def fill() -> None:
+        async with served_kernel(folder, DEFAULT_SERVER_LIMITS, kernel_limits=LIMITS) as served:
+            for number in range(ALL):
+                await served.block(f"text {number}")
+
+    asyncio.run(fill())
+    return folder / "data"
+
+
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
-    limits = Limits(
-        recent_blocks=RECENT,
-        whole_context_seconds=0.0,
-        idle_context_seconds=0.0,
-        idle_check_seconds=1e6,
-    )
-    async with served_kernel(tmp_path, DEFAULT_SERVER_LIMITS, kernel_limits=limits) as served:
+async def served(
+    tmp_path: Path, filled: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[ServedKernel]:
+    if "blocks" in request.fixturenames:
+        shutil.copytree(filled, tmp_path / "data")
+    async with served_kernel(tmp_path, DEFAULT_SERVER_LIMITS, kernel_limits=LIMITS) as served:
         yield served
 
 
 @pytest.fixture
 async def blocks(served: ServedKernel) -> list[str]:
-    return [await served.block(f"text {number}") for number in range(ALL)]
+    return list((await served.context()).document.block_ids())
 
 
 async def restart(served: ServedKernel) -> None:

@@ -84,23 +84,35 @@ async def stock_client_at(
         await listening
 
 
-async def test_text_goes_both_ways(modules: Path, served: ServedKernel) -> None:
+async def test_stock_client_writes_with_others_sees_them_and_comes_back(
+    modules: Path, served: ServedKernel
+) -> None:
     block = await served.block("hello 漢字😀")
-    context = await served.context()
-    async with stock_client(modules, served, block) as client:
+    document = (await served.context()).document
+    ben, proxy = await served.replica("ben"), CuttableProxy(served.doors.port)
+    await proxy.start()
+    async with stock_client(modules, served, block, proxy.port) as client:
+
+        def both_have(text: str) -> bool:
+            return bool(client.last("text") == document.text(block) == text)
+
         assert client.last("text") == "hello 漢字😀"
         client.tell(insert=[10, "!👩‍👩‍👧"])
-        await until(lambda: context.document.text(block) == "hello 漢字😀!👩‍👩‍👧")
+        await until(lambda: both_have("hello 漢字😀!👩‍👩‍👧"))
         await served.call("block.append", block_id=block, text=" and back")
-        await until(lambda: client.last("text") == "hello 漢字😀!👩‍👩‍👧 and back")
+        await until(lambda: both_have("hello 漢字😀!👩‍👩‍👧 and back"))
         client.tell(delete=[0, 6])
-        await until(lambda: context.document.text(block) == "漢字😀!👩‍👩‍👧 and back")
+        expected = "漢字😀!👩‍👩‍👧 and back"
+        await until(lambda: both_have(expected))
 
+        # What is typed offline is sent on return.
+        for number in range(2):
+            proxy.cut()
+            client.tell(insert=[0, f"{number}"])
+            await served.call("block.append", block_id=block, text=f"-{number}")
+            expected = f"{number}{expected}-{number}"
+            await until(partial(both_have, expected))
 
-async def test_everyone_sees_everyone(modules: Path, served: ServedKernel) -> None:
-    block = await served.block("hello")
-    ben = await served.replica("ben")
-    async with stock_client(modules, served, block) as client:
         client.tell(presence={"user": {"name": "eve"}, "cursor": {"anchor": "opaque"}})
         await until(lambda: ben.awareness.others)
         (state,) = ben.awareness.others.values()
@@ -109,27 +121,6 @@ async def test_everyone_sees_everyone(modules: Path, served: ServedKernel) -> No
         await until(lambda: [one.get("cursor") for one in client.last("people") or []] == [2])
         client.tell(leave=True)
         await until(lambda: not ben.awareness.others)
-
-
-async def test_stock_client_after_reconnect_sends_text_typed_offline(
-    modules: Path, served: ServedKernel
-) -> None:
-    block = await served.block("hello")
-    context = await served.context()
-    proxy = CuttableProxy(served.doors.port)
-    await proxy.start()
-    async with stock_client(modules, served, block, proxy.port) as client:
-        expected = "hello"
-
-        def both_have(text: str) -> bool:
-            return bool(client.last("text") == context.document.text(block) == text)
-
-        for number in range(3):
-            proxy.cut()
-            client.tell(insert=[0, f"{number}"])
-            await served.call("block.append", block_id=block, text=f"-{number}")
-            expected = f"{number}{expected}-{number}"
-            await until(partial(both_have, expected))
     await proxy.close()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -168,11 +170,25 @@ class SlowReader:
         return await asyncio.to_thread(read)
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a kernel with large blocks, which tests copy."""
+    folder = tmp_path_factory.mktemp("large")
+
+    async def fill() -> None:
+        async with served_kernel(folder) as served:
+            for _ in range(LARGE):
+                await served.block(LINE * (1_000_000 // len(LINE)), status="done")
+
+    asyncio.run(fill())
+    return folder / "data"
+
+
 @pytest.fixture
-async def large(served: ServedKernel) -> ServedKernel:
-    for _ in range(LARGE):
-        await served.block(LINE * (1_000_000 // len(LINE)), status="done")
-    return served
+async def large(tmp_path: Path, filled: Path) -> AsyncIterator[ServedKernel]:
+    shutil.copytree(filled, tmp_path / "data")
+    async with served_kernel(tmp_path) as served:
+        yield served
 
 
 async def test_unread_export_does_not_delay_other_calls(large: ServedKernel) -> None:
@@ -195,27 +211,25 @@ async def test_unread_export_does_not_delay_other_calls(large: ServedKernel) -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("end", "form"),
-    [("kernel.kick", "jsonl"), ("kernel.role", "jsonl"), ("kernel.kick", "markdown")],
-)
-async def test_export_ends_when_its_reader_is_dismissed(
-    large: ServedKernel, end: str, form: str
+async def test_export_ends_when_its_reader_is_dismissed_or_its_kernel_ends(
+    large: ServedKernel,
 ) -> None:
     made = await invite(large, "editor", name="vera")
-    reader = SlowReader(as_invited(large, made["token"]), format=form)
-    await reader.begin()
-    more = {"role": "viewer"} if end == "kernel.role" else {}
-    await large.call(end, principal="vera", **more)
-    error = await reader.rest()
-    assert error is not None
-    assert error.code in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL)
-    assert len(reader.read) < LARGE * 1_000_000
-    with pytest.raises(AntiphonError, match=r"broken off|not as"):
-        await import_(large.locate(), reader.read, label="copy")
-
-
-async def test_export_of_a_kernel_that_ends_is_not_whole(large: ServedKernel) -> None:
+    ends: list[tuple[str, str, dict[str, Any]]] = [
+        ("jsonl", "kernel.role", {"role": "viewer"}),
+        ("jsonl", "kernel.kick", {"minutes": 0}),
+        ("markdown", "kernel.kick", {"minutes": 0}),
+    ]
+    for form, end, more in ends:
+        reader = SlowReader(as_invited(large, made["token"]), format=form)
+        await reader.begin()
+        await large.call(end, principal="vera", **more)
+        error = await reader.rest()
+        assert error is not None
+        assert error.code in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL)
+        assert len(reader.read) < LARGE * 1_000_000
+        with pytest.raises(AntiphonError, match=r"broken off|not as"):
+            await import_(large.locate(), reader.read, label="copy")
     reader = SlowReader(large.locate())
     await reader.begin()
     await large.doors.close()
@@ -225,7 +239,7 @@ async def test_export_of_a_kernel_that_ends_is_not_whole(large: ServedKernel) ->
     assert b'"type": "end"' not in reader.read
 
 
-async def test_import_that_breaks_off_leaves_nothing(large: ServedKernel) -> None:
+async def test_import_that_breaks_off_or_is_refused_leaves_nothing(large: ServedKernel) -> None:
     exported = await export(large.locate())
     path = large.locate().reachable_socket
     assert path is not None
@@ -242,12 +256,10 @@ async def test_import_that_breaks_off_leaves_nothing(large: ServedKernel) -> Non
             await import_(large.locate(), exported, label="copy")
     await until(lambda: large.kernel.contexts.free_label("copy") == "copy", "the label is free")
     assert [row.label for row in large.kernel.contexts.rows()] == ["default"]
-    assert (await import_(large.locate(), exported, label="copy"))["blocks"] == LARGE
 
-
-async def test_refused_import_is_answered_while_it_is_being_sent(large: ServedKernel) -> None:
-    exported = await export(large.locate())
+    # One that is refused is answered while it is being sent.
     for address in (large.locate(), large.locate_tcp()):
         with pytest.raises(AntiphonError, match="Line 2") as caught:
             await import_(address, exported.replace(b"\n", b"\n{\n", 1), label="copy")
         assert caught.value.details["line"] == 2
+    assert (await import_(large.locate(), exported, label="copy"))["blocks"] == LARGE

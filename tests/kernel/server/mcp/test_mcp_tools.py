@@ -118,6 +118,7 @@ async def test_files_are_those_that_somebody_has_opened(
     era: str, served: ServedKernel, block: str
 ) -> None:
     (served.kernel.project / "b.txt").write_text("hidden\n")
+    served.kernel.files.saves_itself = False
     async with connected(served, era) as client:
         assert [one["path"] for one in (await done(client, "list_files"))["files"]] == ["a.txt"]
         assert (await done(client, "read_file", path="a.txt"))["content"] == "0\tfirst\n1\tsecond\n"
