@@ -4,16 +4,20 @@
 
 Each figure is processor time in a context of 1,000 and of 10,000 messages, two fifths of them calls
 and results. That of a turn, from its submission until the model has the first request, is for
-10 and 10,000.
+10 and 10,000. Seeing what a fork has changed in 100 messages, and merging it, are apart: neither
+has read before what the other needs.
 
 Before them, the cost of models that are asked through their libraries: four that stream, and one
-that is idle. The kernel and the server of the models are processes of their own.
+that is idle; and of an agent over ACP that streams, beside a model that sends the same text. The
+kernel and the server of the models are processes of their own, apart from each other. Then the
+cost of a tool call over MCP beside the same one over a WebSocket.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import sys
 import tempfile
@@ -27,6 +31,7 @@ from typing import Any, Final
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.model_config import ModelKind
@@ -36,11 +41,12 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.bench.fanout.comparison import serving
 from tests.bench.figures import Figure, arguments, figure, print_figures
+from tests.bench.mcp_calls import measured_calls
 from tests.kernel.turns.stage import wait_read
 from tests.local_model import local_servers
 from tests.processes import cpu_seconds, memory_of
@@ -94,6 +100,38 @@ def kernel_process(folder: Path, config: str) -> Iterator[tuple[KernelAddress, i
     command += ["serve", "--json", "--data", str(folder / "data"), "--project", str(folder)]
     with serving(*command) as (said, process):
         yield KernelAddress.model_validate(said), process
+
+
+AGENT_PROGRAM: Final = Path(__file__).parents[1] / "kernel" / "agents" / "scripted_agent.py"
+CHUNKS: Final = 2_000
+"""Tokens or chunks of one answer."""
+AGENT: Final = "bot"
+
+
+async def chunk_cpu(folder: Path, runs: int) -> tuple[list[float], list[float]]:
+    """Return the microseconds of the kernel for a chunk of an agent, and for a token of a model."""
+    kind, took = FORMATS[0], dict[str, list[float]]()
+    script = folder / "script.json"
+    script.write_text(json.dumps({"session/prompt": [[{"say": STREAMED}] * CHUNKS]}), "utf-8")
+    agent = [sys.executable, "-SE", str(AGENT_PROGRAM), str(script)]
+    async with WireServer() as server:
+        server.reply = lambda _: answer(kind, Said(STREAMED * CHUNKS))
+        config = f"{config_of(server)}\n\n[agents.{AGENT}]\ncommand = {json.dumps(agent)}"
+        with kernel_process(folder, config) as (address, process):
+            calls = ToolClient(lambda: address)
+            for number in range(runs + 1):
+                for name in (AGENT, kind):
+                    said = {"role": "user", "kind": "text", "status": "done"}
+                    said |= {"content": f"@{name} Go on."}
+                    before = cpu_seconds(process)
+                    block = (await calls.call("block.create", said))["block_id"]
+                    ended = await calls.call("turn.wait", {"message": block})
+                    used = (cpu_seconds(process) - before) / CHUNKS * 1e6
+                    assert len(ended["models"]) == 1, ended
+                    if number:  # the first one imports what it takes
+                        took.setdefault(name, []).append(used)
+            await calls.close()
+    return took[AGENT], took[kind]
 
 
 async def watched_cpu(address: KernelAddress, process: int) -> float:
@@ -157,13 +195,23 @@ async def local_bytes() -> float | None:
         await provider.close()
 
 
-def measured_streams(folder: Path) -> Iterator[Figure]:
+def measured_streams(folder: Path, runs: int) -> Iterator[Figure]:
     yield figure("memory of an idle model", "KB", [asyncio.run(idle_bytes()) / 1024])
     local = asyncio.run(local_bytes())
     if local is not None:
         yield figure("memory of the server of an idle local model", "MB", [local / 2**20])
     name = f"CPU of the kernel, four models at {RATE} tokens/s each"
     yield figure(name, "%", [asyncio.run(streaming_cpu(folder / "models"))])
+    place = folder / "agent"
+    place.mkdir(parents=True)
+    chunk, token = asyncio.run(chunk_cpu(place, runs))
+    yield figure(
+        "CPU of the kernel for a streamed chunk of an agent over ACP",
+        "µs",
+        chunk,
+        baseline=token,
+        against="a streamed token of a model",
+    )
 
 
 SIZES: Final = (1_000, 10_000)
@@ -178,6 +226,11 @@ FIRST: Final = "submission to the first request of a script"
 LATER: Final = "submission to the first request of a later turn"
 OPENING: Final = "opening and submission at once to the first request"
 ROUNDS_AT_ONCE: Final = 200
+PREVIEW: Final = "preview of a merge of 100 changes"
+MERGE: Final = "merge of 100 changes"
+DRIFT_BUDGETS: Final = {PREVIEW: 500, MERGE: 300}
+"""Milliseconds, in a context of the larger size."""
+CHANGES: Final = 100
 BUDGET: Final = 20_000
 """Tokens that a compaction leaves."""
 SAID: Final = "The quick brown fox jumps over the lazy dog. " * 8
@@ -327,6 +380,52 @@ async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
     return took
 
 
+async def measure_drifts(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of processor time to see what a fork has changed, and to merge it.
+
+    Parent and fork have changed the same blocks, in different words. Both are open, and of what
+    they were before nothing has been read.
+    """
+    await fill(folder, size)
+    took: dict[str, list[float]] = {PREVIEW: [], MERGE: []}
+    for number in range(runs):
+        kernel = await opened(folder)
+        me = kernel.open_session(kernel.owner, "bench")
+        made = await kernel.call(me, "context.fork", {"context": "default"})
+        parent, fork = await kernel.context(), await kernel.context(made["context_id"])
+        for context, word in ((parent, "fox"), (fork, "dog")):
+            texts = said_in(context)
+            for block in texts[number :: len(texts) // CHANGES][:CHANGES]:
+                offset = context.document.text(block).index(word)
+                edit = {"block_id": block, "offset": offset, "delete_count": len(word)}
+                await kernel.call(me, "block.splice", {**edit, "insert": f"{word}es"})
+        await kernel.close()
+        for name, tool, said in (
+            (PREVIEW, "drift.preview", "changes"),
+            (MERGE, "drift.merge", "changed"),
+        ):
+            kernel = await opened(folder)
+            me = kernel.open_session(kernel.owner, "bench")
+            for one in (parent, fork):
+                await kernel.context(one.id)
+            await wait_read()
+            gc.collect()
+            gc.freeze()  # as the daemon does
+            began = time.process_time()
+            answer = await kernel.call(me, tool, {"source": fork.id})
+            took[name].append((time.process_time() - began) * 1e3)
+            gc.unfreeze()
+            assert len(answer[said]) == CHANGES, f"{len(answer[said])} blocks"
+            await kernel.close()
+    return took
+
+
+def said_in(context: Context) -> list[str]:
+    """The texts of a context."""
+    headers = context.document.headers(context.document.block_ids())
+    return [one.id for one in headers if one.kind == BlockKind.TEXT]
+
+
 async def opened(folder: Path) -> Kernel:
     return await Kernel.open(folder, folder.parent, registry=Registry(KERNEL_TOOLS))
 
@@ -348,11 +447,23 @@ def against_few(short: dict[str, list[float]], long: dict[str, list[float]]) -> 
 
 
 def measured(folder: Path, runs: int) -> Iterator[Figure]:
-    yield from measured_streams(folder / "streams")
+    yield from measured_streams(folder / "streams", runs)
+    yield from measured_calls(folder / "mcp")
     for what in (measure_turns, measure_wire):
         places = [(folder / f"{what.__name__}-{size}", size) for size in TURN_SIZES]
         short, long = (asyncio.run(what(place, size, runs)) for place, size in places)
         yield from against_few(short, long)
+    places = [(folder / f"drifts-{size}", size) for size in SIZES]
+    few, many = (asyncio.run(measure_drifts(place, size, runs)) for place, size in places)
+    for name, budget in DRIFT_BUDGETS.items():
+        yield figure(
+            f"{name}, {SIZES[1]:,} messages",
+            "ms",
+            many[name],
+            baseline=few[name],
+            against=f"{SIZES[0]:,} messages",
+            budget=budget,
+        )
     once, ten_times = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
     for name, samples in ten_times.items():
         yield figure(
