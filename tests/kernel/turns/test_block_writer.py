@@ -67,34 +67,28 @@ async def test_token_by_a_call_is_parsed_and_dumped(open_stage: OpenStage) -> No
     assert await serialisations(call, block) == {"parse": TOKENS, "dump": TOKENS}
 
 
-@pytest.mark.parametrize(
-    ("before", "text", "code"),
-    [
-        ("demote", "word", ErrorCode.PERMISSION_DENIED),
-        ("kick", "word", ErrorCode.PERMISSION_DENIED),
-        ("finish", "word", ErrorCode.INVALID_TRANSITION),
-        ("fill", "word", ErrorCode.TOO_LARGE),
-        ("close", "word", ErrorCode.NO_KERNEL),
-        ("nothing", "\ud83d", ErrorCode.INVALID_PARAMS),
-    ],
-)
-async def test_streamed_token_that_may_not_be_written_is_refused(
-    open_stage: OpenStage, before: str, text: str, code: ErrorCode
-) -> None:
+async def test_streamed_token_that_may_not_be_written_is_refused(open_stage: OpenStage) -> None:
     stage, model, writer, block = await begun(open_stage)
-    match before:
-        case "demote":
-            await stage.kernel.members.give_role(model.principal, AccessRole.VIEWER)
-        case "kick":
-            await stage.call("kernel.kick", principal="aria")
-        case "finish":
-            await writer.finish(block, Status.DONE)
-        case "fill":
-            await writer.append(block, "x" * stage.context.limits.block_code_points)
-        case "close":
-            await stage.kernel.close()
-    with raises(code):
-        await writer.append(block, text)
+    with raises(ErrorCode.INVALID_PARAMS):
+        await writer.append(block, "\ud83d")
+    await writer.append(block, "x" * stage.context.limits.block_code_points)
+    with raises(ErrorCode.TOO_LARGE):
+        await writer.append(block, "word")
+    await writer.finish(block, Status.DONE)
+    with raises(ErrorCode.INVALID_TRANSITION):
+        await writer.append(block, "word")
+    block = await writer.create(BlockKind.TEXT, None)
+    await stage.kernel.members.give_role(model.principal, AccessRole.VIEWER)
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await writer.append(block, "word")
+    await stage.kernel.members.give_role(model.principal, AccessRole.AGENT)
+    await writer.append(block, "word")
+    await stage.call("kernel.kick", principal="aria")
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await writer.append(block, "word")
+    await stage.kernel.close()
+    with raises(ErrorCode.NO_KERNEL):
+        await writer.append(block, "word")
 
 
 async def nova(stage: Stage, *, lasts: bool = True) -> Actor:
@@ -129,7 +123,9 @@ async def test_program_that_appends_is_present_with_its_cursor_until_the_block_e
     assert not states
 
 
-async def test_program_of_single_calls_stays_present_between_them(open_stage: OpenStage) -> None:
+async def test_program_stays_present_between_single_calls_and_not_after_its_session(
+    open_stage: OpenStage,
+) -> None:
     stage = await open_stage(scripted(Gate()))
     states = stage.context.presence.states()
     actor = await nova(stage, lasts=False)
@@ -140,14 +136,10 @@ async def test_program_of_single_calls_stays_present_between_them(open_stage: Op
     await append(stage, actor, block, "more")
     await stage.kernel.close_session(actor)
     assert len(states) == 1
-
-
-async def test_program_whose_session_ends_is_present_no_more(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate()))
     actor = await nova(stage)
-    await begin(stage, actor)
+    await append(stage, actor, block, "and more")
     await stage.kernel.close_session(actor)
-    assert not stage.context.presence.states()
+    assert not states
 
 
 @pytest.mark.parametrize("target", [{}, {"principal": "nova"}])

@@ -77,6 +77,8 @@ WITHOUT_POLICY: Final[list[tuple[str, dict[str, Any], bool]]] = [
     ("drift_distill", {"source": "default", "context": "default"}, True),
     ("kernel_search", {"query": "x"}, True),
     ("file_read", {"path": "a.txt"}, False),
+    ("file_list", {}, False),
+    ("file_search", {"query": "x"}, False),
     ("file_edit", {"path": "a.txt", "new_text": ""}, True),
     ("apply_patch", {"patch": ""}, True),
     ("kernel_role", {"principal": "bo", "role": "owner"}, True),
