@@ -229,7 +229,7 @@ async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
-@pytest.mark.parametrize("verb", ["demote", "kick", "expire"])
+@pytest.mark.parametrize("verb", VERBS)
 async def test_dismissal_while_a_command_of_a_turn_runs_ends_it_and_the_model_reads_why(
     here: World, verb: str
 ) -> None:
