@@ -425,36 +425,6 @@ def test_reading_again_makes_only_the_turn_anew_that_has_changed() -> None:
     assert kept(before, read_layout(layout, OPUS.id, before=before)) == [True, False, True]
 
 
-def test_reading_again_after_a_second_person_has_written_names_the_first_one_anew() -> None:
-    writing = Writing.of(written("U A · U A"))
-    layout = arrange(writing.blocks)
-    before = read_layout(layout, OPUS.id)
-    writing.user("And me?", BEN)
-    layout = arrange(writing.blocks, layout)
-    after = read_layout(layout, OPUS.id, before=before)
-    assert kept(before, after) == [False, False, False]
-    assert_as_from_scratch(after, writing.blocks, OPUS.id, EVERYTHING, None)
-
-
-def test_reading_of_another_model_or_filter_takes_nothing_from_before() -> None:
-    layout = arrange(written("U A · U A"))
-    before = read_layout(layout, OPUS.id)
-    assert not any(kept(before, read_layout(layout, LYRA.id, before=before)))
-    assert not any(kept(before, read_layout(layout, OPUS.id, FILTERS[2], before=before)))
-
-
-def test_reading_again_behind_a_summary_lets_go_of_what_is_hidden() -> None:
-    writing = Writing.of(written("U A · U A · U A"))
-    layout = arrange(writing.blocks)
-    before = read_layout(layout, OPUS.id)
-    writing.summary(writing.blocks[2])
-    writing.blocks.insert(4, writing.blocks.pop())
-    layout = arrange(writing.blocks, layout)
-    after = read_layout(layout, OPUS.id, before=before)
-    assert kept(before, after) == [False, True]
-    assert_as_from_scratch(after, writing.blocks, OPUS.id, EVERYTHING, None)
-
-
 def test_reading_of_a_plain_model_joins_what_it_said_in_turns_without_a_question() -> None:
     writing = Writing.of(written("U A · U A · U A"))
     for index in (0, 2, 4):

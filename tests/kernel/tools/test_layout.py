@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -209,18 +208,15 @@ async def test_path_of_another_context_is_found_with_its_label(
         assert read["block_id"] == block
 
 
-async def test_layout_after_an_edit_reads_that_block_anew_and_no_other(talk: Conversation) -> None:
+async def test_layout_follows_edits_leaves_drafts_out_and_renders_structured_contents(
+    talk: Conversation,
+) -> None:
     prompt = await talk.ask("Hello")
     await talk.ask("More")
     await talk.kernel.call(talk.person, "block.create", {"role": "user", "kind": "text"})
     assert len(await talk.texts()) == 4, "drafts are not read"
-    layout = layout_of(await talk.kernel.context())
-    before = [item.block for item in layout.arranged().items]
     edit = {"block_id": prompt, "offset": 0, "insert": "!"}
     await talk.kernel.call(talk.person, "block.splice", edit)
-    after = [item.block for item in layout.arranged().items]
-    kept = [one is other for one, other in zip(before, after, strict=True)]
-    assert kept == [False, False, True, True]
     assert (await talk.texts())[1].endswith("\n!Hello")
     schema = {"type": "list", "item_schema": {"type": "text"}}
     listed = {"kind": "text", "schema": schema, "content": ["a", "b"], "parent_id": prompt}

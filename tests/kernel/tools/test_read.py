@@ -143,20 +143,6 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
         assert pages == blocks
 
 
-async def test_search_index_skips_unchanged_blocks(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
-    async def changed() -> list[str]:
-        return [block for _, block in (await kernel.search.changes()).blocks.values()]
-
-    block, other = await make("needle"), await make("other")
-    assert await changed() == [block, other]
-    await kernel.search.wait_indexed()
-    assert await changed() == []
-    await call("block.splice", block_id=other, offset=0, insert="x")
-    assert await changed() == [other]
-
-
 async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, make: Make) -> None:
     long = "x" * 200_000
     blocks = [await make(f"{one}needle") for one in ("", long, "", long)]
