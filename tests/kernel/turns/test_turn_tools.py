@@ -91,6 +91,8 @@ async def test_usage_is_told_by_context_and_by_principal_also_after_a_restart(
         assert (one["username"], one["used"]["unpriced"]) == ("bo", 1)
         await kernel.call(amy, "context.create", {"label": "other"})
         assert (await kernel.call(amy, "kernel.usage", {"context": "other"}))["sums"] == []
+        request = await kernel.call(amy, "context.request", {"context": "default"})
+        assert "payload" not in request, "it has no models, as the one before had"
     finally:
         await kernel.close()
 
