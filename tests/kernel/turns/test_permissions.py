@@ -280,10 +280,14 @@ async def test_withdrawn_call_cannot_be_decided(asking: Asking) -> None:
                 await asking.stage.call(by, block_id=block, **WITHDRAWN_BY[by])
         error = await refused(ErrorCode.INVALID_TRANSITION, asking.decide(owner, call))
         assert "waits for no decision: the turn has ended, or the call was" in error.message, by
-        await until(lambda block=block: asking.header(block).permission == "withdrawn", by)
+        await until(partial(is_withdrawn, asking, block), by)
         assert not (await asking.listed())["undecided"]
         if by != "interrupt":
             assert "changed or hidden" in (await call.refusal() or ""), by
+
+
+def is_withdrawn(asking: Asking, block: str) -> bool:
+    return asking.header(block).permission == "withdrawn"
 
 
 def insert_in(block: str, blocks: Any) -> None:

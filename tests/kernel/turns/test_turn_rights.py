@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,6 +67,10 @@ async def start(stage: Stage, actor: Actor) -> None:
     await stage.kernel.call(actor, "turn.start", {"message": placed["message_id"]})
 
 
+def has_texts(stage: Stage, count: int) -> bool:
+    return len(stage.of_kind(BlockKind.TEXT)) == count
+
+
 def has_run(stage: Stage) -> bool:
     return (stage.kernel.project / "ran").exists()
 
@@ -76,9 +81,9 @@ async def test_turn_runs_commands_for_the_message_of_an_owner_only(
 ) -> None:
     stage = await open_stage(scripted(Gate(), TURN))
     for role in (AccessRole.EDITOR, AccessRole.AGENT, AccessRole.OWNER):
-        texts = len(stage.of_kind(BlockKind.TEXT))
+        texts = len(stage.of_kind(BlockKind.TEXT)) + 2
         await message(stage, await somebody(stage, role))
-        await until(lambda texts=texts: len(stage.of_kind(BlockKind.TEXT)) == texts + 2)
+        await until(partial(has_texts, stage, texts))
         await stage.runner.wait_idle()
         assert has_run(stage) is (role is AccessRole.OWNER), role
         assert stage.shown()[-1] == ("text", "done", "Done.")

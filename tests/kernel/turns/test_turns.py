@@ -375,8 +375,8 @@ async def test_arguments_are_seen_while_they_come_and_the_call_is_pending(
     await stage.runner.wait_idle()
     (header,) = stage.of_kind(BlockKind.TOOL_CALL)
     assert (header.status, header.input) == ("done", '{"limit": 5}')
-    command = [ToolCallStart("c2", "shell"), ToolCallDelta("c2", '{"command":"echo hi"}')]
-    provider.then([*command, call("shell", "c2", command="echo hi")], DONE)
+    begun = [ToolCallStart("c2", "shell"), ToolCallDelta("c2", '{"command":"echo hi"}')]
+    provider.then([*begun, call("shell", "c2", command="echo hi")], DONE)
     await stage.play("Go.")
     _, shown, result, _ = stage.shown()[-4:]
     assert (shown, result) == (("tool_call", "done", "echo hi"), ("tool_result", "done", "hi\n"))
