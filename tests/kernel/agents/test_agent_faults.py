@@ -240,6 +240,16 @@ async def test_questions_are_cancelled_when_the_turn_is_stopped(stage_of: OpenAg
     assert await stage.ask() == WELL
 
 
+async def test_question_is_answered_in_its_turn(stage_of: OpenAgent) -> None:
+    stage = await stage_of(prompts=[[{"request": PERMISSION}]])
+    await stage.submit("@bot Go.")
+    await until(lambda: bool(stage.runner.permissions.waiting))
+    call = next(iter(stage.runner.permissions.waiting))
+    await stage.call("permission.decide", block_id=call, decision="once")
+    await stage.runner.wait_idle()
+    assert stage.answers() == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+
+
 async def test_requests_outside_of_a_turn_are_refused(stage_of: OpenAgent) -> None:
     read = {"method": "fs/read_text_file", "params": {"path": "/etc/passwd"}}
     stage = await stage_of(prompts=[[{"say": "All is well."}]], new=[{"ask": read}])

@@ -12,7 +12,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon_kernel.messages import (
@@ -444,8 +444,13 @@ def marks(value: Any) -> list[str]:
     return [one for item in inner for one in marks(item)]
 
 
+BLANK = {"type": "text", "text": " ", "name": "mark1"}
+NO_FILE = {"type": "base64", "media_type": "mark2", "data": "mark3"}
+
+
 @EXAMPLES
 @given(st.lists(FOREIGN, max_size=4))
+@example([{"role": "user", "content": [BLANK, {"type": "document", "source": NO_FILE}]}])
 def test_reading_loses_nothing(value: list[dict[str, Any]]) -> None:
     kept: list[str] = []
     for one in read(value).messages:
