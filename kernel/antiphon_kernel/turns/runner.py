@@ -46,7 +46,7 @@ from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.drift import drift_id, is_drifted
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import ContextId, KernelId, SessionId
+from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -126,7 +126,7 @@ class TurnRunner:
         self.servers = McpServers(models.config.mcp, kernel.project, kernel.data)
         self.questions = ServerQuestions(kernel)
         kernel.files.is_denied = self.permissions.denies_file
-        _runners[kernel.id] = self
+        _runners[id(kernel)] = self
         kernel.submissions.listen(self._submitted)
         kernel.drifted.listen(self._drifted)
         kernel.opened.listen(self._opened)
@@ -615,17 +615,19 @@ class TurnRunner:
         return sorted(stopped)
 
 
-_runners: WeakValueDictionary[KernelId, TurnRunner] = WeakValueDictionary()
+_runners: WeakValueDictionary[int, TurnRunner] = WeakValueDictionary()
+"""By the identity of the kernel, which lives as long as its runner: another that is opened from the
+same files has none of this one's models."""
 
 
 def find_runner(kernel: Kernel) -> TurnRunner | None:
     """Return the runner of a kernel; None of one on which no models run."""
-    return _runners.get(kernel.id)
+    return _runners.get(id(kernel))
 
 
 def runner_of(kernel: Kernel) -> TurnRunner:
     """Return the runner of a kernel on which models run."""
-    return _runners[kernel.id]
+    return _runners[id(kernel)]
 
 
 async def _may_begin(writer: BlockWriter, prompt: str, before: Job | None, asker: Asker) -> bool:

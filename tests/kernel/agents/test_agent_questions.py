@@ -196,8 +196,7 @@ async def test_when_the_turn_is_stopped_nobody_can_decide_any_more(open_turn: Op
     await refused(played.decide(block, "once"), "the turn has ended")
 
 
-@pytest.mark.parametrize("was_open", [True, False])
-@pytest.mark.parametrize("itself", [True, False])
+@pytest.mark.parametrize(("itself", "was_open"), [(True, True), (True, False), (False, True)])
 async def test_change_that_was_shown_keeps_what_people_have_saved_since(
     itself: bool, was_open: bool, open_turn: OpenTurn
 ) -> None:

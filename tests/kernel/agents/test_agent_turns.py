@@ -40,12 +40,11 @@ OTHER = {**EDITED, "oldText": "two", "newText": "3"}
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
 
 SAID = (
-    pytest.param(
+    (
         [{"think": "Hm"}, {"think": "m."}, {"say": "Hel"}, {"say": "lo."}],
         [("thinking", "done", "Hmm."), ("text", "done", "Hello.")],
-        id="text and reasoning",
     ),
-    pytest.param(
+    (
         [
             {"update": {"sessionUpdate": "agent_message_chunk", "messageId": one, "content": part}}
             for one, part in (
@@ -56,9 +55,8 @@ SAID = (
             )
         ],
         [("text", "done", "See [image: image/png]\n[a](file:///a)\n"), ("text", "done", "Next.")],
-        id="content of other kinds, and messages apart",
     ),
-    pytest.param(
+    (
         [
             {"call": {"toolCallId": "c", "title": "Look", "status": "pending", "kind": "read"}},
             {"call_update": {"toolCallId": "c", "status": "in_progress"}},
@@ -82,18 +80,16 @@ SAID = (
             ("tool_call", "error", "ls -l"),
             ("tool_result", "error", "No."),
         ],
-        id="calls with results",
     ),
-    pytest.param(
+    (
         [
             {"call": {"toolCallId": "c", "title": "Edit", "kind": "edit", "content": [EDITED]}},
             {"call_update": {"toolCallId": "c", "title": "a.py", "content": [PART]}},
             {"call_update": {"toolCallId": "c", "status": "completed"}},
         ],
         [("tool_call", "done", DIFFERENCE), ("tool_result", "done", "")],
-        id="difference, and then a part of it",
     ),
-    pytest.param(
+    (
         [
             {"call": {"toolCallId": "c", "title": "E", "content": [EDITED]}},
             {"call_update": {"toolCallId": "c", "status": "completed", "content": [OTHER]}},
@@ -102,9 +98,8 @@ SAID = (
             ("tool_call", "done", "--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n-two\n+3\n"),
             ("tool_result", "done", ""),
         ],
-        id="another difference, of a part of a line",
     ),
-    pytest.param(
+    (
         [
             {"call_update": {"toolCallId": "c", "title": "Odd", "content": [text("first")]}},
             {"call_update": {"toolCallId": "c", "content": [text("other")]}},
@@ -119,25 +114,22 @@ SAID = (
             ),
             ("text", "done", "Bye."),
         ],
-        id="call that was not begun, and is left open",
     ),
 )
 
 
-@pytest.mark.parametrize(("steps", "shown"), SAID)
-async def test_what_an_agent_says_becomes_blocks(
-    steps: Any, shown: list[tuple[str, str, str]], stage_of: OpenAgent
-) -> None:
-    stage = await stage_of(prompts=[steps])
-    assert await stage.ask() == shown
-    author = stage.kernel.members.find(stage.headers()[-1].author)
-    assert (author.username, author.kind) == ("bot", PrincipalKind.AGENT)
+async def test_what_an_agent_says_becomes_blocks(stage_of: OpenAgent) -> None:
+    stage = await stage_of(prompts=[steps for steps, _ in SAID])
+    for _, shown in SAID:
+        assert await stage.ask() == shown
+        author = stage.kernel.members.find(stage.headers()[-1].author)
+        assert (author.username, author.kind) == ("bot", PrincipalKind.AGENT)
 
 
 async def test_call_that_writes_much_is_kept_in_part(stage_of: OpenAgent) -> None:
-    much = "line\n" * 300_000
+    much, most = "line\n" * 50_000, "x" * 1_100_000
     change = {"type": "diff", "path": "a.py", "newText": much}
-    call = {"toolCallId": "c", "title": "Write", "kind": "edit", "rawInput": {"content": much}}
+    call = {"toolCallId": "c", "title": "Write", "kind": "edit", "rawInput": {"content": most}}
     said = {**call, "content": [change, text(much)], "status": "completed"}
     stage = await stage_of(prompts=[[{"call": said}]])
     (_, _, shown), (_, _, result) = await stage.ask()
@@ -145,13 +137,20 @@ async def test_call_that_writes_much_is_kept_in_part(stage_of: OpenAgent) -> Non
     assert len(shown) < 210_000 and len(result) < 210_000
 
 
-async def test_call_says_its_kind_and_where_it_is(stage_of: OpenAgent) -> None:
+async def test_call_says_its_kind_and_where_it_is_and_tokens_are_counted(
+    stage_of: OpenAgent,
+) -> None:
     stage = await stage_of()
     inside = str(stage.kernel.project / "src" / "a.py")
     places = [{"path": inside, "line": 3}, {"path": "/etc/hosts"}]
     call = {"toolCallId": "c", "title": "Read\n a.py", "kind": "read", "locations": places}
-    stage.script(prompts=[[{"call": {**call, "rawInput": {"path": inside}}}]])
+    usage = {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 5}
+    end = {"result": {"stopReason": "end_turn", "usage": usage}}
+    stage.script(prompts=[[{"call": {**call, "rawInput": {"path": inside}}}, {"say": "So."}, end]])
     await stage.ask()
+    (used,) = await stage.kernel.usage.all()
+    assert (used.used.input_tokens, used.used.cached_tokens, used.used.tokens) == (20, 5, 30)
+    assert stage.headers()[-1].metadata["usage"]["output_tokens"] == 10
     (header,) = stage.of_kind(BlockKind.TOOL_CALL)
     assert (header.tool_name, header.input) == ("Read a.py", json.dumps({"path": inside}))
     assert header.metadata["agent_call"] == {
@@ -201,13 +200,11 @@ ENDS = (
 )
 
 
-@pytest.mark.parametrize(("reason", "steps", "shown"), ENDS)
-async def test_reason_of_an_end_is_said(
-    reason: str, steps: Any, shown: Any, stage_of: OpenAgent
-) -> None:
-    stage = await stage_of(prompts=[[*steps, {"stop": reason}]])
-    *_, (kind, _, said) = await stage.ask()
-    assert (kind, said, stage.headers()[-1].stop_reason) == shown
+async def test_reason_of_an_end_is_said(stage_of: OpenAgent) -> None:
+    stage = await stage_of(prompts=[[*steps, {"stop": reason}] for reason, steps, _ in ENDS])
+    for _, _, shown in ENDS:
+        *_, (kind, _, said) = await stage.ask()
+        assert (kind, said, stage.headers()[-1].stop_reason) == shown
 
 
 async def test_chunks_go_on_behind_what_a_person_types(stage_of: OpenAgent) -> None:
@@ -315,17 +312,6 @@ async def test_agent_works_for_owners_only(stage_of: OpenAgent) -> None:
     with pytest.raises(AntiphonError, match="You are an editor, and bot is an agent"):
         await stage.kernel.call(bo, "context.model", {"model": "bot"})
     assert stage.pids() == []
-
-
-async def test_tokens_are_counted(stage_of: OpenAgent) -> None:
-    usage = {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 5}
-    stage = await stage_of(
-        prompts=[[{"say": "Yes."}, {"result": {"stopReason": "end_turn", "usage": usage}}]]
-    )
-    await stage.ask()
-    (used,) = await stage.kernel.usage.all()
-    assert (used.used.input_tokens, used.used.cached_tokens, used.used.tokens) == (20, 5, 30)
-    assert stage.headers()[-1].metadata["usage"]["output_tokens"] == 10
 
 
 async def test_turn_is_tried_again_and_asked_anew(stage_of: OpenAgent) -> None:

@@ -75,24 +75,23 @@ async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"HTTP/1.0 404 Not Found\r\n\r\n" + listed({"id": "x"}).partition(b"\r\n\r\n")[2],
-        b"HTTP/1.0 302 Found\r\nLocation: http://example.com/v1/models\r\n\r\n",
-        HEAD + b"<html>",
-        HEAD + b"[" * 100_000,
-        HEAD + b'{"data": {"id": "x"}}',
-        HEAD + b"\xff",
-        HEAD + b" " * 300_000 + b'{"data": [{"id": "x"}]}',
-        b"SSH-2.0-OpenSSH_9.7\r\n",
-    ],
-    ids=["nothing", "404", "redirect", "html", "deep", "no-list", "latin-1", "long", "ssh"],
+OTHER_ANSWERS = (
+    b"",
+    b"HTTP/1.0 404 Not Found\r\n\r\n" + listed({"id": "x"}).partition(b"\r\n\r\n")[2],
+    b"HTTP/1.0 302 Found\r\nLocation: http://example.com/v1/models\r\n\r\n",
+    HEAD + b"<html>",
+    HEAD + b"[" * 100_000,
+    HEAD + b'{"data": {"id": "x"}}',
+    HEAD + b"\xff",
+    HEAD + b" " * 300_000 + b'{"data": [{"id": "x"}]}',
+    b"SSH-2.0-OpenSSH_9.7\r\n",
 )
-async def test_server_that_answers_something_else_has_no_models(answer: bytes) -> None:
-    async with server(answer) as port:
-        assert await find_local_models([port]) == []
+
+
+async def test_server_that_answers_something_else_has_no_models() -> None:
+    for answer in OTHER_ANSWERS:
+        async with server(answer) as port:
+            assert await find_local_models([port]) == [], answer[:99]
 
 
 async def test_silent_server_and_one_that_is_not_there_have_no_models(

@@ -23,7 +23,7 @@ from tests.bench.filled import Filled, filled
 
 async def test_layout_that_is_loaded_while_somebody_writes_is_up_to_date(tmp_path: Path) -> None:
     async with filled(tmp_path) as kernel:
-        first, *_, last = await kernel.add_blocks(3_000, "Hello")
+        first, *_, last = await kernel.add_blocks(1_200, "Hello")
         context = kernel.context
         loading = asyncio.create_task(current_layout(context))
         await asyncio.sleep(0)
@@ -35,7 +35,7 @@ async def test_layout_that_is_loaded_while_somebody_writes_is_up_to_date(tmp_pat
         assert texts[0] == texts[-1] == "Well. Hello"
 
 
-STEPS = 40
+STEPS = 25
 
 
 class Edits:

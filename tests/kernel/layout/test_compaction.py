@@ -183,27 +183,6 @@ def parted(items: Sequence[LayoutItem], cut: int) -> set[str | None]:
     return before & {item.round for item in items[cut:] if item.is_exchange}
 
 
-def naive_cut_at(items: Sequence[LayoutItem], weights: Sequence[int], keep: int) -> int:
-    """Cut anywhere but before a result."""
-    at, found = len(items), 0
-    while at > 0 and found < keep:
-        at -= 1
-        found += weights[at]
-    while at < len(items) and items[at].type is ItemType.TOOL_RESULT:
-        at += 1
-    return at
-
-
-def test_cut_of_random_streams_by_the_naive_rule_parts_calls_from_their_results() -> None:
-    found = 0
-    for seed in range(CASES):
-        rng = random.Random(seed)
-        items, weights = raw_stream(rng)
-        if items:
-            found += bool(parted(items, naive_cut_at(items, weights, rng.randint(1, sum(weights)))))
-    assert found > CASES // 100
-
-
 def test_plan_of_random_streams_fits_or_says_what_is_too_large() -> None:
     fitted, too_large = 0, []
     for seed in range(CASES):

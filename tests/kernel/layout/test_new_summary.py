@@ -181,11 +181,11 @@ def test_extract_that_would_be_as_long_as_what_it_replaces_is_given_up() -> None
     plan = plan_last_turns(items, weights, 1)
     assert plan is not None
     given_up = 0
-    for replaced in range(plan.replaced + 1):
+    for replaced in range(0, plan.replaced + 1, 9):
         text = extract(items, replace(plan, replaced=replaced, room=MAX_SUMMARY))
         given_up += text is None
         assert text is None or estimate_text(text) < replaced
-    assert 0 < given_up < plan.replaced
+    assert 0 < given_up < plan.replaced // 9
 
 
 def test_compact_without_a_budget_hides_all_but_the_last_turns() -> None:
@@ -323,7 +323,7 @@ def sum_of(layout: Layout, writing: Writing) -> int:
 def test_compact_of_a_growing_conversation_stays_within_the_budget() -> None:
     writing = Writing()
     prompt = writing.user("Begin", AMY)
-    for step in range(60):
+    for step in range(35):
         if step % 7 == 0:
             prompt = writing.user(f"Question {step} " * 5)
         writing.result(writing.call(prompt), f"line {step}\n" * 40)

@@ -144,25 +144,16 @@ def test_cache_points_of_a_filtered_layout_are_of_items_that_are_left() -> None:
 ITEMS = visible(arrange(written(SIX_ROUNDS))).items
 
 
-def test_why_not_hidden_of_a_block_behind_the_pre_tail_point_is_nothing() -> None:
+def test_why_not_hidden_says_why_of_what_is_not_behind_the_pre_tail_point_or_not_read() -> None:
     assert cache_points(ITEMS).pre_tail == 5
-    assert why_not_hidden(ITEMS, ITEMS[6].block.id) is None
-
-
-def test_why_not_hidden_of_a_block_up_to_the_pre_tail_point_says_why() -> None:
     for index in (1, 4, 5):
         why = why_not_hidden(ITEMS, ITEMS[index].block.id)
         assert why is not None
         assert f"{ITEMS[index].path}" in why and f"{ITEMS[5].path}" in why
-
-
-def test_why_not_hidden_of_a_block_that_is_not_read_says_so() -> None:
     assert "do not read" in (why_not_hidden(ITEMS, "somewhere else") or "")
-
-
-def test_why_not_hidden_without_a_pre_tail_point_is_nothing() -> None:
-    items = visible(arrange(written("U C1 R1"))).items
-    assert why_not_hidden(items, items[1].block.id) is None
+    without_point = visible(arrange(written("U C1 R1"))).items
+    for items, index in ((ITEMS, 6), (without_point, 1)):
+        assert why_not_hidden(items, items[index].block.id) is None
 
 
 def view_of(writing: Writing, model: BlockAuthor = OPUS) -> ModelView:
@@ -252,47 +243,35 @@ def test_model_view_of_several_results_is_one_tool_message() -> None:
     assert message == ToolMessage((TextBlock("1"), TextBlock("2")), tool_call_id(call.id), True)
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"text": ""}, "(no output)"),
-        ({"text": "", "status": Status.RUNNING}, "(still running)"),
-        ({"text": "", "status": Status.ERROR, "stop_reason": "interrupted"}, "(cancelled)"),
-        ({"text": "no\n", "exit_code": 2}, "no\n(exit code 2)"),
-        ({"text": "a", "truncated": True}, "a\n(the output was longer than what is kept)"),
-        ({"text": "a\n", "exit_code": 0}, "a\n"),
-    ],
+ENDINGS: tuple[tuple[dict[str, Any] | None, dict[str, Any], str], ...] = (
+    ({"text": ""}, {}, "(no output)"),
+    ({"text": "", "status": Status.RUNNING}, {}, "(still running)"),
+    ({"text": "", "status": Status.ERROR, "stop_reason": "interrupted"}, {}, "(cancelled)"),
+    ({"text": "no\n", "exit_code": 2}, {}, "no\n(exit code 2)"),
+    ({"text": "a", "truncated": True}, {}, "a\n(the output was longer than what is kept)"),
+    ({"text": "a\n", "exit_code": 0}, {}, "a\n"),
+    (None, {}, "(no output)"),
+    (None, {"status": Status.PENDING}, "(still running)"),
+    (None, {"status": Status.ERROR, "stop_reason": "interrupted"}, "(cancelled)"),
 )
-def test_model_view_of_a_result_says_how_it_ended(fields: dict[str, Any], text: str) -> None:
+"""Fields of a result, if there is one, and of its call."""
+
+
+@pytest.mark.parametrize(("result", "call", "text"), ENDINGS)
+def test_model_view_of_a_call_with_and_without_a_result_says_how_it_ended(
+    result: dict[str, Any] | None, call: dict[str, Any], text: str
+) -> None:
     writing = Writing()
-    writing.result(writing.call(writing.user()), **fields)
+    called = writing.call(writing.user(), **call)
+    if result is not None:
+        writing.result(called, **result)
     assert answers(view_of(writing)) == [(TextBlock(text),)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({}, "(no output)"),
-        ({"status": Status.PENDING}, "(still running)"),
-        ({"status": Status.ERROR, "stop_reason": "interrupted"}, "(cancelled)"),
-    ],
-)
-def test_model_view_of_a_call_without_results_answers_it(fields: dict[str, Any], text: str) -> None:
-    writing = Writing()
-    writing.call(writing.user(), **fields)
-    assert answers(view_of(writing)) == [(TextBlock(text),)]
-
-
-def test_model_view_of_one_person_does_not_name_them() -> None:
-    writing = Writing()
-    prompt = writing.user("Hello")
-    writing.say(prompt)
-    assert heard(view_of(writing))[0].startswith("[USER MESSAGE]\n[path: ")
-
-
-def test_model_view_of_several_people_names_each() -> None:
+def test_model_view_names_each_of_several_people() -> None:
     writing = Writing()
     writing.user("Hello")
+    assert heard(view_of(writing))[0].startswith("[USER MESSAGE]\n[path: ")
     writing.user("Me too", BEN)
     first, second = heard(view_of(writing))
     assert first.startswith("[amy] [USER MESSAGE]\n") and first.endswith("\nHello")
@@ -349,14 +328,6 @@ def test_model_view_of_signed_thinking_gives_it_back_unless_it_was_edited() -> N
     assert view_of(writing).messages[-1] == AssistantMessage((text,))
 
 
-def test_model_view_of_a_text_that_others_edited_is_part_of_the_models_message() -> None:
-    writing = Writing()
-    writing.say(writing.user(), "Mine, and theirs in it")
-    assert view_of(writing).messages[-1] == (
-        AssistantMessage((TextBlock("Mine, and theirs in it"),))
-    )
-
-
 def test_marked_content_of_cache_points_is_never_thinking() -> None:
     writing = Writing()
     prompt = writing.user()
@@ -370,7 +341,7 @@ def test_marked_content_of_cache_points_is_never_thinking() -> None:
 
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "40"))
-TOGETHER = 20
+TOGETHER = 10
 """Cases of one test."""
 
 STEPS = 20
@@ -452,36 +423,6 @@ def test_reading_again_makes_only_the_turn_anew_that_has_changed() -> None:
     writing.change(writing.blocks[5], text="Edited")
     layout = arrange(writing.blocks, layout)
     assert kept(before, read_layout(layout, OPUS.id, before=before)) == [True, False, True]
-
-
-def test_reading_again_after_a_second_person_has_written_names_the_first_one_anew() -> None:
-    writing = Writing.of(written("U A · U A"))
-    layout = arrange(writing.blocks)
-    before = read_layout(layout, OPUS.id)
-    writing.user("And me?", BEN)
-    layout = arrange(writing.blocks, layout)
-    after = read_layout(layout, OPUS.id, before=before)
-    assert kept(before, after) == [False, False, False]
-    assert_as_from_scratch(after, writing.blocks, OPUS.id, EVERYTHING, None)
-
-
-def test_reading_of_another_model_or_filter_takes_nothing_from_before() -> None:
-    layout = arrange(written("U A · U A"))
-    before = read_layout(layout, OPUS.id)
-    assert not any(kept(before, read_layout(layout, LYRA.id, before=before)))
-    assert not any(kept(before, read_layout(layout, OPUS.id, FILTERS[2], before=before)))
-
-
-def test_reading_again_behind_a_summary_lets_go_of_what_is_hidden() -> None:
-    writing = Writing.of(written("U A · U A · U A"))
-    layout = arrange(writing.blocks)
-    before = read_layout(layout, OPUS.id)
-    writing.summary(writing.blocks[2])
-    writing.blocks.insert(4, writing.blocks.pop())
-    layout = arrange(writing.blocks, layout)
-    after = read_layout(layout, OPUS.id, before=before)
-    assert kept(before, after) == [False, True]
-    assert_as_from_scratch(after, writing.blocks, OPUS.id, EVERYTHING, None)
 
 
 def test_reading_of_a_plain_model_joins_what_it_said_in_turns_without_a_question() -> None:

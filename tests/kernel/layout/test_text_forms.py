@@ -21,7 +21,7 @@ from antiphon_kernel.layout import (
 from antiphon_kernel.layout.reading import model_view
 from antiphon_kernel.layout.text_forms import BETWEEN, LayoutReader, announcement_text, item_text
 from antiphon_kernel.messages import ImageBlock, UserMessage
-from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing, names
 from tests.kernel.messages.generated import EXAMPLES, OBJECTS
@@ -161,6 +161,8 @@ def test_item_text_of_a_long_json_result_is_an_artifact() -> None:
     writing.result(call, "[" + "1, " * 2_000 + "1]")
     shown = stream(writing)
     assert '"result"' not in shown and "(artifact block)" in shown
+    writing.result(call, "[1, ", status=Status.RUNNING)
+    assert '"status": "running"' in stream(writing)
 
 
 NOW = 1_770_603_271_112

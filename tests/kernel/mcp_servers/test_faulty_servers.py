@@ -65,6 +65,8 @@ async def test_tool_of_a_server_is_called(stage: ServedStage) -> None:
     assert await stage.run("bad__echo") == (
         "invalid_params: bad__echo does not take that: 'text' is a required property."
     )
+    slow = "a" * 40 + "!"
+    assert slow in await stage.run("bad__pattern", text=slow), "no expression of a server is run"
 
 
 @shared
@@ -92,12 +94,6 @@ async def test_fault_is_a_result_and_the_next_call_works(
     if tool == "die":
         assert (stage.kernel.data / "mcp-bad.log").read_text() == "I cannot go on.\n"
     assert await stage.run("bad__echo", text="again") == "again"
-
-
-@shared
-async def test_expressions_of_a_server_are_not_matched(stage: ServedStage) -> None:
-    slow = "a" * 40 + "!"
-    assert slow in await stage.run("bad__pattern", text=slow)
 
 
 @shared
@@ -260,17 +256,23 @@ async def test_lists_of_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 # Approval
 
 
-async def test_approval_holds_for_the_definition_that_was_approved(tmp_path: Path) -> None:
+async def test_approval_is_of_the_definition_and_is_waited_for_over_a_restart(
+    tmp_path: Path,
+) -> None:
     stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
 
     async def decide(decision: str) -> None:
-        await until(lambda: any(one.is_undecided for one in stage.of_kind(BlockKind.TOOL_CALL)))
+        await until(lambda: bool(stage.runner.permissions.waiting))
         await stage.call("permission.decide", block_id=stage.last_call().id, decision=decision)
         await stage.runner.wait_idle()
 
+    await stage.begin("bad__echo", text="a")
+    await until(lambda: any(one.is_undecided for one in stage.of_kind(BlockKind.TOOL_CALL)))
+    await stage.close()
+    stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
     try:
-        await stage.begin("bad__echo", text="a")
         await decide("always")
+        assert stage.results()[-1] == "a"
         assert await stage.run("bad__echo", text="a") == "a", "the rule holds"
         assert stage.last_call().permission == CallPermission.ALWAYS
         (rule,) = (await stage.call("permission.list"))["rules"]
@@ -282,19 +284,6 @@ async def test_approval_holds_for_the_definition_that_was_approved(tmp_path: Pat
         assert stage.results()[-1] == "Not run: amy said no."
     finally:
         await stage.close()
-
-
-async def test_call_waits_for_a_decision_over_a_restart(tmp_path: Path) -> None:
-    stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
-    await stage.begin("bad__echo", text="a")
-    await until(lambda: any(one.is_undecided for one in stage.of_kind(BlockKind.TOOL_CALL)))
-    await stage.close()
-    stage = await ServedStage.open(tmp_path, faulty(), policy=PermissionPolicy())
-    await until(lambda: stage.runner.permissions.waiting)
-    await stage.call("permission.decide", block_id=stage.last_call().id, decision="once")
-    await stage.runner.wait_idle()
-    assert stage.results()[-1] == "a"
-    await stage.close()
 
 
 @pytest.mark.parametrize(
@@ -310,14 +299,6 @@ async def test_call_waits_for_a_decision_over_a_restart(tmp_path: Path) -> None:
 )
 def test_policy_names_a_tool_or_its_server(permits: dict[str, str], permit: str) -> None:
     assert (PermissionPolicy.parse(permits).permit("bad__echo") or "ask") == permit
-
-
-async def test_processes_end_with_the_kernel(tmp_path: Path) -> None:
-    stage = await ServedStage.open(tmp_path, faulty())
-    pid = int(await stage.run("bad__pid"))
-    assert is_running(pid)
-    await stage.close()
-    assert not is_running(pid)
 
 
 KILLED: Final = """
@@ -348,16 +329,15 @@ async def test_processes_end_with_a_kernel_that_is_killed(tmp_path: Path) -> Non
     await until(lambda: not is_running(pid))
 
 
-async def test_model_with_few_tools_is_told_of_those_that_are_named(tmp_path: Path) -> None:
-    stage = await ServedStage.open(tmp_path, faulty(), tools=("block_read", "bad__echo"))
-    await stage.play("Go on.")
-    assert stage.told() == ["bad__echo"]
-    await stage.close()
-
-
-async def test_only_an_owner_has_tools_run(tmp_path: Path) -> None:
-    stage = await ServedStage.open(tmp_path, faulty())
-    stage.reply_with("bad__echo", {"text": "x"})
+async def test_few_tools_are_those_that_are_named_run_for_owners_and_end_with_the_kernel(
+    tmp_path: Path,
+) -> None:
+    stage = await ServedStage.open(tmp_path, faulty(), tools=("block_read", "bad__pid"))
+    stage.reply_with("bad__pid", {})
     await stage.play("Go on.", await stage.actor("bo"))
+    assert stage.told() == ["bad__pid"]
     assert stage.results()[-1].startswith("Not run: this turn answers a message of bo, an editor")
+    pid = int(await stage.run("bad__pid"))
+    assert is_running(pid)
     await stage.close()
+    assert not is_running(pid)

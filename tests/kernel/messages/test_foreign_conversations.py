@@ -12,12 +12,11 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antiphon_kernel.messages import (
     AssistantMessage,
-    CorrelationError,
     DocumentBlock,
     ImageBlock,
     ImportedConversation,
@@ -154,11 +153,8 @@ def test_openai_chat_is_read_with_every_kind_of_message() -> None:
     ]
 
 
-def test_openai_chat_keeps_the_bytes_of_its_files() -> None:
+def test_openai_chat_keeps_its_files_and_fields_without_a_place() -> None:
     assert read(CHAT).files == {digest(PIXEL): PIXEL, digest(PDF): PDF}
-
-
-def test_openai_chat_keeps_fields_without_a_place() -> None:
     assert thaw(read(CHAT).extra) == {"model": "some-model"}
     assert extras(CHAT)[1:5] == [
         {"role": "developer"},
@@ -250,9 +246,7 @@ def test_anthropic_conversation_is_read_with_every_kind_of_block() -> None:
         ),
     ]
     assert read(ANTHROPIC).files == {digest(PIXEL): PIXEL, digest("né".encode()): "né".encode()}
-
-
-def test_anthropic_conversation_keeps_fields_without_a_place() -> None:
+    assert [one.parent for one in read(ANTHROPIC).messages] == [None, 0, 1, 2, 3, 4]
     assert extras(ANTHROPIC) == [
         {"content[0]": {"cache_control": {"type": "ephemeral"}}},
         {},
@@ -282,11 +276,6 @@ def test_file_is_of_the_type_that_its_bytes_have_and_kept_whole_if_of_none(
     assert found.message.content == (block or UnknownBlock(JsonObject(part)),)
     kept = thaw(found.extra)
     assert kept == ({"content[0]": {"media_type": extra or stated}} if block else {})
-
-
-def test_messages_follow_each_other() -> None:
-    parents = [one.parent for one in read(ANTHROPIC).messages]
-    assert parents == [None, 0, 1, 2, 3, 4]
 
 
 def test_jsonl_holds_one_conversation_a_line() -> None:
@@ -319,6 +308,11 @@ def test_blocks_of_the_assistant_in_a_message_of_a_user_are_kept_whole() -> None
     assert messages([{"role": "user", "content": [part]}]) == [
         UserMessage((UnknownBlock(JsonObject(part)),))
     ]
+
+
+A_CALL = {"id": "c", "type": "function", "function": {"name": "n", "arguments": "{}"}}
+WRONG_CALL = {**A_CALL, "function": {"name": "n", "arguments": "[1]"}}
+A_RESULT = {"role": "tool", "tool_call_id": "c", "content": "r"}
 
 
 @pytest.mark.parametrize(
@@ -355,6 +349,18 @@ def test_blocks_of_the_assistant_in_a_message_of_a_user_are_kept_whole() -> None
             0,
             "name",
         ),
+        (
+            [{"role": "assistant", "tool_calls": [WRONG_CALL]}],
+            "invalid_arguments",
+            0,
+            "tool_calls[0].function.arguments",
+        ),
+        (
+            [{"role": "assistant", "tool_calls": [A_CALL]}, A_RESULT, A_RESULT],
+            "already_answered",
+            2,
+            "tool_call_id",
+        ),
         ({"messages": {}}, "wrong_shape", None, "messages"),
         ({"title": "a"}, "wrong_shape", None, "messages"),
         ({"system": 5, "messages": []}, "wrong_shape", None, "system.content"),
@@ -367,22 +373,6 @@ def test_conversation_that_cannot_be_read_is_refused_with_its_place(
         read(value)
     error = refused.value
     assert (error.problem, error.index, error.path) == (problem, index, path)
-
-
-def test_arguments_that_are_no_object_are_refused_with_their_place() -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "n", "arguments": "[1]"}}
-    value = [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [call]}]
-    with pytest.raises(MessageError) as refused:
-        read([value[0], value[1]])
-    assert (refused.value.index, refused.value.path) == (1, "tool_calls[0].function.arguments")
-
-
-def test_result_of_a_call_that_has_one_is_refused() -> None:
-    call = {"id": "c", "function": {"name": "n", "arguments": "{}"}}
-    result = {"role": "tool", "tool_call_id": "c", "content": "r"}
-    with pytest.raises(CorrelationError) as refused:
-        read([{"role": "assistant", "tool_calls": [call]}, result, result])
-    assert (refused.value.problem, refused.value.index) == (MessageProblem.ALREADY_ANSWERED, 2)
 
 
 @pytest.mark.parametrize(
@@ -454,8 +444,13 @@ def marks(value: Any) -> list[str]:
     return [one for item in inner for one in marks(item)]
 
 
+BLANK = {"type": "text", "text": " ", "name": "mark1"}
+NO_FILE = {"type": "base64", "media_type": "mark2", "data": "mark3"}
+
+
 @EXAMPLES
 @given(st.lists(FOREIGN, max_size=4))
+@example([{"role": "user", "content": [BLANK, {"type": "document", "source": NO_FILE}]}])
 def test_reading_loses_nothing(value: list[dict[str, Any]]) -> None:
     kept: list[str] = []
     for one in read(value).messages:
@@ -547,12 +542,6 @@ def test_ids_and_metadata_of_nodes_are_kept() -> None:
     assert thaw(conversation.extra) == {"id": "root-1", "createdAt": "2026-01-02T03:04:05.000Z"}
 
 
-def test_order_of_the_files_says_nothing() -> None:
-    shuffled = list(TREE.items())
-    random.Random(1).shuffle(shuffled)
-    assert read_tree(dict(shuffled)) == read_tree(TREE)
-
-
 def test_each_root_is_a_conversation() -> None:
     files = folder([root(1, prompt=None), root(2)], node(1, None, says("user", "a")))
     first, second = read_loom(files)
@@ -619,7 +608,7 @@ def test_folder_that_cannot_be_read_is_refused_with_file_and_field(
     assert (refused.value.problem, refused.value.path) == (problem, path)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_tree_is_read_with_every_node_below_its_parent(seed: int) -> None:
     rng = random.Random(seed)
     parents = [None, *(rng.choice([None, *range(1, at)]) for at in range(2, 40))]

@@ -79,6 +79,7 @@ UNKNOWN = FROZEN.map(UnknownBlock) | st.sampled_from(
 STORED: st.SearchStrategy[InputBlock] = st.sampled_from([IMAGE, DOCUMENT, TEXT_FILE])
 INPUT: st.SearchStrategy[InputBlock] = st.one_of(TEXTS, TEXTS, STORED, UNKNOWN)
 THINKING = st.builds(Thinking, SAID, st.none() | SAID) | st.just(Thinking("", "signed"))
+SHAPES = st.sampled_from(MessageShape)
 
 
 @st.composite
@@ -103,20 +104,18 @@ def conversations(draw: st.DrawFn) -> list[Message | SystemMessage]:
     return said
 
 
-@pytest.mark.parametrize("shape", MessageShape)
 @EXAMPLES
-@given(conversations())
+@given(conversations(), SHAPES)
 def test_written_conversation_is_read_as_it_was(
-    shape: MessageShape, said: list[Message | SystemMessage]
+    said: list[Message | SystemMessage], shape: MessageShape
 ) -> None:
     assert list(read(written(chained(said), shape)).messages) == chained(said)
 
 
-@pytest.mark.parametrize("shape", MessageShape)
 @EXAMPLES
-@given(st.lists(FOREIGN, max_size=4))
+@given(st.lists(FOREIGN, max_size=4), SHAPES)
 def test_conversation_of_another_tool_is_written_with_its_fields(
-    shape: MessageShape, value: list[dict[str, Any]]
+    value: list[dict[str, Any]], shape: MessageShape
 ) -> None:
     found = list(read(value).messages)
     assert list(read(written(found, shape)).messages) == found

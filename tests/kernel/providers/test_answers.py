@@ -9,6 +9,7 @@ import json
 import os
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -30,7 +31,7 @@ from antiphon_kernel.providers.events import (
     TurnEvent,
 )
 from tests.kernel.providers.conftest import ModelServer
-from tests.wire.answering import Called, Counted, Said, Thought, answer
+from tests.wire.answering import Called, Said, answer
 from tests.wire.asking import MODELS, ask, joined
 from tests.wire.server import FORMATS, recorded, recorded_names
 
@@ -69,6 +70,17 @@ EXPECTED: dict[str, list[TurnEvent]] = {
 }
 
 
+OFFSETS = max(1, int(os.environ.get("ANTIPHON_CASES", "50")) // 50)
+
+IN_PIECES = ("text", "thinking", "parallel-calls", "split-json", "refusal")
+
+
+def offsets(length: int, seed: str) -> list[int]:
+    """Return the offsets that are tried, the same in every run of so many cases."""
+    inner = range(1, length)
+    return sorted(random.Random(seed).sample(inner, min(OFFSETS, len(inner))))
+
+
 def plain(events: list[TurnEvent]) -> list[TurnEvent]:
     """Return joined events without deltas of arguments and without signatures."""
     unsigned: list[TurnEvent] = []
@@ -85,15 +97,29 @@ def plain(events: list[TurnEvent]) -> list[TurnEvent]:
     return unsigned
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [(kind, name) for kind in FORMATS for name in recorded_names(kind) if name in EXPECTED],
-)
-async def test_recorded_answer_gives_its_events(
-    wire: ModelServer, kind: ModelKind, name: str
+@pytest.mark.parametrize("kind", FORMATS)
+async def test_recorded_answers_give_their_events_in_any_pieces(
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    wire.answers.append(recorded(kind, name))
-    assert plain(await ask(wire.model(kind))) == EXPECTED[name]
+    provider = wire.model(kind)
+    for name in recorded_names(kind):
+        whole = recorded(kind, name)
+        if name in EXPECTED:
+            wire.answers.append(whole)
+            assert plain(await ask(provider)) == EXPECTED[name], name
+        if name not in IN_PIECES:
+            continue
+        wire.answers.append(whole)
+        expected = await ask(provider)
+        splits = [
+            one.split(at)
+            for at in offsets(len(whole.body), f"split {kind} {name}")
+            for one in (whole, whole.with_crlf())
+        ]
+        for pieces in (whole.bytewise(), *splits):
+            wire.answers.append(pieces)
+            assert await ask(provider) == expected, (name, pieces.splits)
+    assert all(MODELS[kind] in request.path + request.text.decode() for request in wire.requests)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -107,32 +133,21 @@ async def test_deltas_of_arguments_are_the_text_of_the_call(
     assert kind is GOOGLE or sum(isinstance(event, ToolCallDelta) for event in events) > 3
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "expected"),
-    [
-        (
-            ANTHROPIC,
-            "cached",
-            TokenUsage(
-                input_tokens=5000, output_tokens=3, cached_tokens=4096, cache_write_tokens=512
-            ),
-        ),
-        *(
-            (kind, "cached", TokenUsage(input_tokens=5000, output_tokens=3, cached_tokens=4096))
-            for kind in (OPENAI, CHAT, GOOGLE)
-        ),
-        *(
-            (kind, "thinking", TokenUsage(input_tokens=30, output_tokens=25, reasoning_tokens=18))
-            for kind in (OPENAI, CHAT, GOOGLE)
-        ),
-    ],
-)
+@pytest.mark.parametrize("kind", FORMATS)
 async def test_cached_tokens_are_part_of_the_input_and_reasoning_of_the_output(
-    wire: ModelServer, kind: ModelKind, name: str, expected: TokenUsage
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    wire.answers.append(recorded(kind, name))
-    events = await ask(wire.model(kind))
-    assert [event for event in events if isinstance(event, TokenUsage)] == [expected]
+    cached = TokenUsage(input_tokens=5000, output_tokens=3, cached_tokens=4096)
+    if kind is ANTHROPIC:
+        cached = replace(cached, cache_write_tokens=512)
+    thinking = TokenUsage(input_tokens=30, output_tokens=25, reasoning_tokens=18)
+    expected = {"cached": cached, "thinking": thinking}
+    provider = wire.model(kind)
+    for name, usage in expected.items():
+        if (kind, name) != (ANTHROPIC, "thinking"):
+            wire.answers.append(recorded(kind, name))
+            events = await ask(provider)
+            assert [event for event in events if isinstance(event, TokenUsage)] == [usage]
 
 
 async def test_reasoning_in_the_other_field_is_read(wire: ModelServer) -> None:
@@ -141,39 +156,22 @@ async def test_reasoning_in_the_other_field_is_read(wire: ModelServer) -> None:
     assert events[0] == ThinkingDelta("Hm, let me think.")
 
 
+REFUSED = {ANTHROPIC: "I can", GOOGLE: None}
+
+
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_answer_that_reached_its_limit_ends_with_max_tokens_and_without_the_open_call(
+async def test_answer_that_was_full_refused_or_failed_ends_as_what_it_is(
     wire: ModelServer, kind: ModelKind
 ) -> None:
-    wire.answers.append(recorded(kind, "full"))
-    events = await ask(wire.model(kind))
+    provider = wire.model(kind)
+    wire.answers += [recorded(kind, name) for name in ("full", "refusal", "error-after-200")]
+    events = await ask(provider)
     assert events[-1] == End("max_tokens")
-    assert not any(isinstance(event, ToolCallEvent) for event in events)
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        (ANTHROPIC, "I can"),
-        (OPENAI, "I cannot help with that."),
-        (CHAT, "I cannot help with that."),
-        (GOOGLE, None),
-    ],
-)
-async def test_refusal_ends_with_refusal(
-    wire: ModelServer, kind: ModelKind, said: str | None
-) -> None:
-    wire.answers.append(recorded(kind, "refusal"))
+    assert not any(isinstance(event, ToolCallEvent) for event in events), "it was not whole"
+    said = REFUSED.get(kind, "I cannot help with that.")
     text: list[TurnEvent] = [TextDelta(said)] if said else []
-    assert plain(await ask(wire.model(kind))) == [*text, End("refusal")]
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_error_after_the_beginning_of_an_answer_ends_it(
-    wire: ModelServer, kind: ModelKind
-) -> None:
-    wire.answers.append(recorded(kind, "error-after-200"))
-    *begun, last = plain(await ask(wire.model(kind)))
+    assert plain(await ask(provider)) == [*text, End("refusal")]
+    *begun, last = plain(await ask(provider))
     assert begun == [TextDelta("Hello there,")]
     assert isinstance(last, ProviderError)
     assert last.kind is ErrorKind.OVERLOADED
@@ -204,77 +202,46 @@ async def test_arguments_that_are_no_object_come_as_text_once_the_answer_is_whol
     assert events[-1] == End("tool_use")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_several_rounds_share_one_client(wire: ModelServer, kind: ModelKind) -> None:
-    provider = wire.model(kind)
-    for number in range(3):
-        wire.answers.append(answer(kind, Thought("Hm."), Said(f"{number}"), counted=Counted(7, 3)))
-        assert plain(await ask(provider))[-2:] == [TextDelta(f"{number}"), End("end_turn")]
-    assert [request.kind for request in wire.requests] == [kind] * 3
-    assert all(MODELS[kind] in request.path + request.text.decode() for request in wire.requests)
-
-
-OFFSETS = max(1, int(os.environ.get("ANTIPHON_CASES", "50")) // 50)
-
-NAMES = ("text", "thinking", "parallel-calls", "split-json", "refusal")
-
-
-def offsets(length: int, seed: str) -> list[int]:
-    """Return the offsets that are tried, the same in every run of so many cases."""
-    inner = range(1, length)
-    return sorted(random.Random(seed).sample(inner, min(OFFSETS, len(inner))))
-
-
 def texts(events: Iterable[TurnEvent]) -> str:
     """Return everything that was streamed, a character for what is no text."""
     return "".join(getattr(event, "text", "\0") for event in events)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_pieces_of_an_answer_say_nothing(
-    wire: ModelServer, kind: ModelKind, name: str
-) -> None:
-    provider = wire.model(kind)
-    whole = recorded(kind, name)
-    wire.answers.append(whole)
-    expected = await ask(provider)
-    wire.answers.append(whole.bytewise())
-    assert await ask(provider) == expected
-    for at in offsets(len(whole.body), f"split {kind} {name}"):
-        wire.answers.append(whole.split(at))
-        assert await ask(provider) == expected, at
-        wire.answers.append(whole.with_crlf().split(at))
-        assert await ask(provider) == expected, at
-
-
-@pytest.mark.parametrize("closes", [True, False], ids=["ended", "broken"])
-@pytest.mark.parametrize("name", ["thinking", "parallel-calls", "split-json"])
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_cut_answer_gives_its_beginning_and_no_open_call(
-    wire: ModelServer, kind: ModelKind, name: str, closes: bool
+    wire: ModelServer, kind: ModelKind
 ) -> None:
     provider = wire.model(kind)
-    whole = recorded(kind, name)
-    wire.answers.append(whole)
-    expected = joined(await ask(provider))
-    calls = [event for event in expected if isinstance(event, ToolCallEvent)]
-    for at in offsets(len(whole.body), f"cut {kind} {name} {closes}"):
-        wire.answers.append(whole.cut(at, closes=closes))
-        *begun, last = joined(await ask(provider))
-        if last == expected[-1]:
-            # Nothing was missing but what comes behind the reason for the end.
-            assert begun == expected[:-1], at
-            continue
-        if isinstance(last, ProviderError):
-            assert (last.kind, begun) == (ErrorKind.UNREACHABLE, []), at
-        else:
-            assert last == End(StopReason.TRUNCATED), at
-        got = [event for event in begun if isinstance(event, ToolCallEvent)]
-        assert got == calls[: len(got)], at
-        streamed = [event for event in begun if not isinstance(event, ToolCallEvent)]
-        complete = [event for event in expected if not isinstance(event, ToolCallEvent)]
-        assert texts(complete).startswith(texts(streamed).rstrip("\0")), at
+    for name in ("thinking", "parallel-calls", "split-json"):
+        whole = recorded(kind, name)
+        wire.answers.append(whole)
+        expected = joined(await ask(provider))
+        for closes in (True, False):
+            for at in offsets(len(whole.body), f"cut {kind} {name} {closes}"):
+                wire.answers.append(whole.cut(at, closes=closes))
+                check_cut(joined(await ask(provider)), expected, f"{name} {closes} {at}")
+
+
+def check_cut(events: list[TurnEvent], expected: list[TurnEvent], case: str) -> None:
+    """Check that events are the beginning of those that were expected, and say so."""
+    *begun, last = events
+    if last == expected[-1]:
+        # Nothing was missing but what comes behind the reason for the end.
+        assert begun == expected[:-1], case
+        return
+    if isinstance(last, ProviderError):
+        assert (last.kind, begun) == (ErrorKind.UNREACHABLE, []), case
+    else:
+        assert last == End(StopReason.TRUNCATED), case
+    calls, got = (
+        [event for event in some if isinstance(event, ToolCallEvent)] for some in (expected, begun)
+    )
+    assert got == calls[: len(got)], case
+    complete, streamed = (
+        texts(event for event in some if not isinstance(event, ToolCallEvent))
+        for some in (expected, begun)
+    )
+    assert complete.startswith(streamed.rstrip("\0")), case
 
 
 @pytest.mark.parametrize("kind", [one for one in FORMATS if one is not ModelKind.GOOGLE])

@@ -19,12 +19,11 @@ from antiphon_kernel.providers import (
     RemoteProvider,
     TextDelta,
 )
-from antiphon_kernel.providers.opening import open_provider
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.providers.conftest import ModelServer
 from tests.waiting import PATIENCE, until
-from tests.wire.asking import KEY, ask, asking, config_at, joined, prompt_of
-from tests.wire.server import FORMATS, JSON, STREAMED, WireAnswer, WireServer, recorded
+from tests.wire.asking import KEY, ask, asking, joined, prompt_of
+from tests.wire.server import FORMATS, JSON, STREAMED, WireAnswer, recorded
 
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
 
@@ -39,7 +38,6 @@ KINDS = {
     "output-limit": ErrorKind.INVALID_REQUEST,
 }
 DELAYS = {ANTHROPIC: 6.0, OPENAI: 5.5, CHAT: 5.5, GOOGLE: 37.0}
-RECORDED = [(kind, name) for kind in FORMATS for name in KINDS if (kind, name) != (GOOGLE, "quota")]
 
 
 async def failure(provider: RemoteProvider) -> ProviderError:
@@ -50,16 +48,19 @@ async def failure(provider: RemoteProvider) -> ProviderError:
     return events[0]
 
 
-@pytest.mark.parametrize(("kind", "name"), RECORDED)
+@pytest.mark.parametrize("kind", FORMATS)
 async def test_recorded_failure_has_its_kind_and_delay_and_is_asked_once(
-    wire: ModelServer, kind: ModelKind, name: str
+    wire: ModelServer, kind: ModelKind
 ) -> None:
-    wire.answers += [recorded(kind, name), recorded(kind, "text")]
-    found = await failure(wire.model(kind))
-    assert found.kind is KINDS[name], found
-    assert found.retry_after == (DELAYS[kind] if name == "rate-limited" else None)
-    assert len(wire.requests) == 1
-    assert KEY not in repr(found)
+    provider = wire.model(kind)
+    names = [name for name in KINDS if (kind, name) != (GOOGLE, "quota")]
+    for number, name in enumerate(names, 1):
+        wire.answers[:] = [recorded(kind, name), recorded(kind, "text")]
+        found = await failure(provider)
+        assert found.kind is KINDS[name], found
+        assert found.retry_after == (DELAYS[kind] if name == "rate-limited" else None), found
+        assert len(wire.requests) == number, name
+        assert KEY not in repr(found)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -216,13 +217,11 @@ async def test_key_is_in_no_log_and_no_representation(
     assert KEY not in str(provider.payload(prompt_of()))
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_model_of_a_service_without_key_says_which_variable_to_set(kind: ModelKind) -> None:
-    async with WireServer() as server:
-        config = config_at(server, kind, key=None, base_url=None)
-        found = await failure(open_provider(config))
-    assert found.kind is ErrorKind.UNAUTHORISED
-    assert "_API_KEY" in found.message
+async def test_model_of_a_service_without_key_says_which_variable_to_set(wire: ModelServer) -> None:
+    for kind in FORMATS:
+        found = await failure(wire.model(kind, key=None, base_url=None))
+        assert found.kind is ErrorKind.UNAUTHORISED
+        assert "_API_KEY" in found.message
 
 
 @pytest.mark.parametrize(

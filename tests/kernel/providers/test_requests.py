@@ -8,7 +8,6 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-import httpx2
 import pytest
 
 from antiphon_kernel.layout import BlockPosition
@@ -37,7 +36,7 @@ from tests.kernel.providers.conftest import ModelServer
 from tests.kernel.tools.files import PDF, PNG
 from tests.wire.answering import Called, Said, Thought, answer
 from tests.wire.asking import ask, joined, prompt_of
-from tests.wire.server import FORMATS, WireAnswer, WireRequest, WireServer, recorded
+from tests.wire.server import FORMATS, WireServer, recorded
 
 ANTHROPIC, OPENAI, CHAT, GOOGLE = FORMATS
 
@@ -75,10 +74,15 @@ async def sent(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_equal_prompts_give_the_same_bytes(wire: ModelServer, kind: ModelKind) -> None:
+async def test_equal_prompts_give_the_same_bytes_and_leave_the_collector_on(
+    wire: ModelServer, kind: ModelKind
+) -> None:
     for _ in range(2):
         await sent(wire, wire.model(kind), kind, prompt_of(*CONVERSATION))
     assert wire.requests[0].text == wire.requests[1].text
+    nowhere = wire.model(kind, base_url="http://127.0.0.1:1")
+    assert isinstance((await ask(nowhere))[-1], ProviderError)
+    assert gc.isenabled(), "it is off only until a request is sent, or cannot be"
 
 
 async def test_messages_have_all_results_of_a_batch_in_one_message(wire: ModelServer) -> None:
@@ -230,9 +234,8 @@ async def test_summaries_of_one_reasoning_go_back_as_they_came(wire: ModelServer
     assert reasoning["encrypted_content"] == "c2lnbmF0dXJl"
 
 
-@pytest.mark.parametrize(
-    ("kind", "thinking", "expected"),
-    [
+async def test_budget_of_thinking_is_sent_as_each_service_takes_it(wire: ModelServer) -> None:
+    for kind, thinking, expected in (
         (ANTHROPIC, None, None),
         (ANTHROPIC, 0, {"type": "disabled"}),
         (ANTHROPIC, 2000, {"type": "enabled", "budget_tokens": 2000}),
@@ -240,14 +243,11 @@ async def test_summaries_of_one_reasoning_go_back_as_they_came(wire: ModelServer
         *((kind, 1000, "low") for kind in (OPENAI, CHAT)),
         *((kind, 8000, "medium") for kind in (OPENAI, CHAT)),
         *((kind, 50_000, "high") for kind in (OPENAI, CHAT)),
-    ],
-)
-async def test_budget_of_thinking_is_sent_as_each_service_takes_it(
-    wire: ModelServer, kind: ModelKind, thinking: int | None, expected: Any
-) -> None:
-    body = await sent(wire, wire.model(kind, thinking=thinking), kind, prompt_of())
-    of_openai = body.get("reasoning_effort") or body.get("reasoning", {}).get("effort")
-    assert (body.get("thinking") if kind is ANTHROPIC else of_openai) == expected
+    ):
+        body = await sent(wire, wire.model(kind, thinking=thinking), kind, prompt_of())
+        of_openai = body.get("reasoning_effort") or body.get("reasoning", {}).get("effort")
+        found = body.get("thinking") if kind is ANTHROPIC else of_openai
+        assert found == expected, (kind, thinking)
 
 
 def marked(body: Any) -> list[str]:
@@ -299,51 +299,3 @@ async def test_pieces_of_a_message_are_the_same_wherever_it_is_marked(
     body = await sent(wire, wire.model(ANTHROPIC), ANTHROPIC, replace(prompt, conversation=request))
     assert [block["text"] for block in body["messages"][0]["content"]] == ["A", " B", " C"]
     assert [one for one in marked(body) if one.startswith("0.")] == [f"0.{at}" for at in marks]
-
-
-@pytest.fixture
-def enabled_at(wire: ModelServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
-    """Whether the collector was enabled when a request was built, and when the server had it."""
-    from antiphon_kernel.providers.library_model import ServiceClient
-
-    found: dict[str, bool] = {}
-    build = ServiceClient.build_request
-
-    def build_request(client: ServiceClient, *args: Any, **options: Any) -> httpx2.Request:
-        found["built"] = gc.isenabled()
-        return build(client, *args, **options)
-
-    def reply(request: WireRequest) -> WireAnswer:
-        found["received"] = gc.isenabled()
-        return answer(request.kind or FORMATS[0], Said("Well."))
-
-    monkeypatch.setattr(ServiceClient, "build_request", build_request)
-    wire.reply = reply
-    return found
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-async def test_collector_is_paused_until_a_request_is_sent(
-    wire: ModelServer, kind: ModelKind, enabled_at: dict[str, bool]
-) -> None:
-    await ask(wire.model(kind))
-    assert enabled_at == {"built": False, "received": True}
-    assert gc.isenabled()
-
-
-async def test_request_that_cannot_be_sent_ends_the_pause(
-    wire: ModelServer,
-) -> None:
-    provider = wire.model(FORMATS[0], base_url="http://127.0.0.1:1")
-    assert isinstance((await ask(provider))[-1], ProviderError)
-    assert gc.isenabled()
-
-
-def test_pause_of_another_request_goes_on_until_that_is_sent() -> None:
-    from antiphon_kernel.providers.library_model import building_request
-
-    with building_request():
-        with building_request():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()

@@ -39,11 +39,16 @@ def sources() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in files}
 
 
+@cache
+def parsed(path: str) -> ast.Module:
+    return ast.parse(sources()[path])
+
+
 def trees(pattern: str) -> Iterator[tuple[str, ast.Module]]:
     """Yield the names and syntax trees of modules whose text has the pattern."""
     for path, text in sources().items():
         if re.search(pattern, text):
-            yield path, ast.parse(text)
+            yield path, parsed(path)
 
 
 RUN_MAKE_DOCS = "it is not what the registry says now: run make docs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,18 +43,18 @@ def stored(data: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("media_type", FILES)
 async def test_attach_each_type_is_told_by_its_content_and_kept(
-    kernel: Kernel, amy: Actor, message: str, data: Path, media_type: str
+    kernel: Kernel, amy: Actor, message: str, data: Path
 ) -> None:
-    content = FILES[media_type]
-    (one,) = await attached(kernel, amy, message, sent("menu.exe", content))
-    digest = sha256(content).hexdigest()
-    assert (one["media_type"], one["bytes"], one["sha256"]) == (media_type, len(content), digest)
-    header = (await kernel.context()).document.header(one["block_id"])
-    assert (header.kind, header.role, header.parent) == (BlockKind.FILE, Role.USER, message)
-    assert (header.blob, header.media_type, header.path) == (digest, media_type, "menu.exe")
-    assert stored(data) == {digest: content}
+    for number, (media_type, content) in enumerate(FILES.items(), 1):
+        (one,) = await attached(kernel, amy, message, sent("menu.exe", content))
+        digest = sha256(content).hexdigest()
+        found = (one["media_type"], one["bytes"], one["sha256"])
+        assert found == (media_type, len(content), digest)
+        header = (await kernel.context()).document.header(one["block_id"])
+        assert (header.kind, header.role, header.parent) == (BlockKind.FILE, Role.USER, message)
+        assert (header.blob, header.media_type, header.path) == (digest, media_type, "menu.exe")
+        assert stored(data)[digest] == content and len(stored(data)) == number
 
 
 async def test_attach_text_becomes_the_text_of_its_block(
@@ -65,17 +66,6 @@ async def test_attach_text_becomes_the_text_of_its_block(
     )
     read = await kernel.call(amy, "block.read", {"block_id": one["block_id"]})
     assert (read["content"], read["media_type"]) == (content.decode(), "text/csv")
-
-
-async def test_attach_two_files_of_one_name_are_two_blocks_in_order(
-    kernel: Kernel, amy: Actor, message: str, make: Make
-) -> None:
-    later = await make("later")
-    found = await attached(
-        kernel, amy, message, sent("menu.pdf", PDF), sent("menu.pdf", PDF + b"%")
-    )
-    blocks = [one["block_id"] for one in found]
-    assert list((await kernel.context()).document.block_ids()) == [message, *blocks, later]
 
 
 @pytest.mark.sqlite
@@ -259,9 +249,10 @@ async def test_attach_path_reads_the_file_of_the_project(
         assert (read["content"], read["path"]) == ("inside", path)
 
 
-async def test_attach_path_that_is_no_file_of_the_project_is_refused(
+async def test_attach_path_that_is_no_file_of_the_project_or_by_an_editor_is_refused(
     kernel: Kernel,
     amy: Actor,
+    bo: Actor,
     message: str,
     project: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -282,21 +273,13 @@ async def test_attach_path_that_is_no_file_of_the_project_is_refused(
         error = await refused(kernel, amy, "block.attach", request)
         assert error.code == "invalid_params", path
         assert "secret" not in error.message.replace("secret.md", "")
-
-
-async def test_attach_path_that_is_too_large_is_not_read(
-    kernel: Kernel, amy: Actor, message: str, project: Path
-) -> None:
     with (project / "large.bin").open("wb") as file:
         file.truncate(10**12)
     request = {"block_id": message, "files": [{"path": "large.bin"}]}
     error = await refused(kernel, amy, "block.attach", request)
     assert (error.code, error.details["found"]) == ("too_large", 10**12)
-
-
-async def test_attach_path_by_an_editor_is_denied(kernel: Kernel, bo: Actor, project: Path) -> None:
-    request = {"role": "user", "kind": "text", "content": "mine", "status": "done"}
-    mine = (await kernel.call(bo, "block.create", request))["block_id"]
+    said = {"role": "user", "kind": "text", "content": "mine", "status": "done"}
+    mine = (await kernel.call(bo, "block.create", said))["block_id"]
     by_path = {"block_id": mine, "files": [{"path": "docs/Größe 日本.md"}]}
     assert (await refused(kernel, bo, "block.attach", by_path)).code == "permission_denied"
     await attached(kernel, bo, mine, sent("own.md", b"own"))
@@ -347,54 +330,45 @@ def without(line: str, text: str) -> str:
     return "\n".join(one for one in text.splitlines() if line not in one)
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda text: without('"type": "blob"', text), "no line before it has the bytes"),
-        (lambda text: text.replace('"data": "JVBE', '"data": "JVBF'), "SHA-256"),
-        (lambda text: text.replace('"data": "JVBE', '"data": "*VBE'), "base64"),
-        (lambda text: text.replace('"application/pdf"', '"image/png"'), "size and the type"),
-        (lambda text: text.replace('"blob_bytes": ', '"blob_bytes": 1'), "size and the type"),
-        (lambda text: text.replace('"media_type": "application/pdf", ', ""), "size and the type"),
-    ],
+DAMAGES: Sequence[tuple[Callable[[str], str], str]] = (
+    (lambda text: without('"type": "blob"', text), "no line before it has the bytes"),
+    (lambda text: text.replace('"data": "JVBE', '"data": "JVBF'), "SHA-256"),
+    (lambda text: text.replace('"data": "JVBE', '"data": "*VBE'), "base64"),
+    (lambda text: text.replace('"application/pdf"', '"image/png"'), "size and the type"),
+    (lambda text: text.replace('"blob_bytes": ', '"blob_bytes": 1'), "size and the type"),
+    (lambda text: text.replace('"media_type": "application/pdf", ', ""), "size and the type"),
 )
+
+
 async def test_import_of_a_damaged_attached_file_is_refused(
-    kernel: Kernel, amy: Actor, message: str, damage: Any, words: str
+    kernel: Kernel, amy: Actor, message: str
 ) -> None:
     await attached(kernel, amy, message, sent("a.pdf", PDF))
-    text = damage((await kernel.call(amy, "context.export", {}))["text"])
-    error = await refused(kernel, amy, "context.import", {"text": text, "label": "again"})
-    assert words in error.message
+    text = (await kernel.call(amy, "context.export", {}))["text"]
+    for damage, words in DAMAGES:
+        request = {"text": damage(text), "label": "again"}
+        assert words in (await refused(kernel, amy, "context.import", request)).message
 
 
 @pytest.mark.sqlite
-async def test_export_leaves_out_a_file_whose_bytes_are_damaged_and_attaching_repairs_it(
+async def test_doctor_finds_lost_and_unnamed_blobs(
     kernel: Kernel, amy: Actor, message: str, data: Path
 ) -> None:
     await attached(kernel, amy, message, sent("a.pdf", PDF))
-    with sqlite3.connect(data / "journal.db") as database:
-        database.execute("UPDATE blobs SET data = x'00'")
-    found = await run_checks(data)
-    assert [str(one.check) for one in found.all()] == ["blobs"]
-    text = (await kernel.call(amy, "context.export", {}))["text"]
-    await kernel.call(amy, "context.import", {"text": text, "label": "again"})
+    assert (await run_checks(data)).clean
+    unnamed = f"INSERT INTO blobs VALUES ('{sha256(b'x').hexdigest()}', x'78')"
+    for damage in (unnamed, "DELETE FROM blobs"):
+        with sqlite3.connect(data / "journal.db") as database:
+            database.execute(damage)
+        assert {str(one.check) for one in (await run_checks(data)).all()} == {"blobs"}, damage
     await attached(kernel, amy, message, sent("b.pdf", PDF))
-    assert (await run_checks(data)).clean
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    "damage",
-    ["DELETE FROM blobs", f"INSERT INTO blobs VALUES ('{sha256(b'x').hexdigest()}', x'78')"],
-)
-async def test_doctor_finds_lost_and_unnamed_blobs(
-    kernel: Kernel, amy: Actor, message: str, data: Path, damage: str
-) -> None:
-    await attached(kernel, amy, message, sent("a.pdf", PDF))
-    assert (await run_checks(data)).clean
     with sqlite3.connect(data / "journal.db") as database:
-        database.execute(damage)
+        assert database.execute("UPDATE blobs SET data = x'00'").rowcount == 1
     assert [str(one.check) for one in (await run_checks(data)).all()] == ["blobs"]
+    text = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.call(amy, "context.import", {"text": text, "label": "without-it"})
+    await attached(kernel, amy, message, sent("c.pdf", PDF))
+    assert (await run_checks(data)).clean, "attaching it once more repairs it"
 
 
 async def test_attach_at_once_by_two_calls_is_there_once(

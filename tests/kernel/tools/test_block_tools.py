@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
@@ -16,16 +14,15 @@ from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 from tests.waiting import PATIENCE
 
 
-@pytest.mark.parametrize(
-    ("content", "asked", "status"),
-    [("", None, "pending"), ("x", None, "running"), ("x", "done", "done"), ("", "done", "done")],
-)
-async def test_first_status_follows_from_the_content(
-    call: Caller, make: Make, content: str, asked: str | None, status: str
-) -> None:
-    extra = {"status": asked} if asked else {}
-    block = await make(content, **extra)
-    assert (await call("block.read", block_id=block))["status"] == status
+async def test_first_status_follows_from_the_content(call: Caller, make: Make) -> None:
+    for content, extra, status in (
+        ("", {}, "pending"),
+        ("x", {}, "running"),
+        ("x", {"status": "done"}, "done"),
+        ("", {"status": "done"}, "done"),
+    ):
+        block = await make(content, **extra)
+        assert (await call("block.read", block_id=block))["status"] == status
 
 
 async def test_edit_is_all_or_nothing(call: Caller, make: Make) -> None:
@@ -111,16 +108,15 @@ async def test_streamed_append_is_batched_and_flushed_by_a_real_timer(
     assert context.document.text(block) == "hello"
 
 
-@pytest.mark.parametrize("last", ["line\n", "x" * 51])
 async def test_newline_or_a_full_buffer_flushes_at_once(
-    kernel: Kernel, call: Caller, make: Make, last: str
+    context: Context, call: Caller, make: Make
 ) -> None:
-    block = await make(role="tool")
-    append = {"block_id": block, "stream": True}
-    await call("block.append", **append, text="a")
-    done = await call("block.append", **append, text=last)
-    assert done["unflushed"] == 0
-    assert (await kernel.context()).document.text(block) == "a" + last
+    for last in ("line\n", "x" * 51):
+        block = await make(role="tool")
+        await call("block.append", block_id=block, stream=True, text="a")
+        done = await call("block.append", block_id=block, stream=True, text=last)
+        assert done["unflushed"] == 0
+        assert context.document.text(block) == "a" + last
 
 
 async def test_write_into_pending_tool_block_makes_writer_its_owner(
@@ -145,20 +141,17 @@ async def test_write_into_pending_tool_block_makes_writer_its_owner(
 DELETION = {"op": "delete", "start_line": 0, "end_line": 2}
 
 
-@pytest.mark.parametrize(
-    ("operations", "code"),
-    [
-        ([{"op": "insert", "line": 9, "content": "x"}], ErrorCode.LINE_OUT_OF_RANGE),
-        ([{**DELETION, "expected_text": "no"}], ErrorCode.CONTENT_MISMATCH),
-        ([DELETION] * 2, ErrorCode.OVERLAPPING_OPERATIONS),
-    ],
-)
 async def test_edit_that_fails_names_the_version_that_its_lines_are_of(
-    call: Caller, make: Make, operations: list[dict[str, Any]], code: ErrorCode
+    call: Caller, make: Make
 ) -> None:
     block = await make("a\nb\n")
     await call("block.splice", block_id=block, offset=0, insert="x\n")
-    for base in (None, 1):
-        params: dict[str, Any] = {"block_id": block, "operations": operations, "base_version": base}
-        error = await call.refused("block.edit", **params)
-        assert (error.code, error.details["version"]) == (code, base or 2)
+    for operations, code in (
+        ([{"op": "insert", "line": 9, "content": "x"}], ErrorCode.LINE_OUT_OF_RANGE),
+        ([{**DELETION, "expected_text": "no"}], ErrorCode.CONTENT_MISMATCH),
+        ([DELETION] * 2, ErrorCode.OVERLAPPING_OPERATIONS),
+    ):
+        for base in (None, 1):
+            params: dict[str, Any] = {"operations": operations, "base_version": base}
+            error = await call.refused("block.edit", block_id=block, **params)
+            assert (error.code, error.details["version"]) == (code, base or 2)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
@@ -19,7 +17,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make, refused
-from tests.kernel.tools.files import TASK, value
+from tests.kernel.tools.files import REPORT, TASK, value
 
 
 async def test_new_block_has_its_defaults(call: Caller, report: str) -> None:
@@ -48,31 +46,30 @@ async def test_new_block_has_its_defaults(call: Caller, report: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "tree"},
-        {"type": "map", "fields": [{"name": "a", "field_type": "colour"}]},
-        {"type": "map", "fields": [{"name": "a/b", "field_type": "text"}]},
-        {
-            "type": "map",
-            "fields": [{"name": "a", "field_type": "text"}, {"name": "a", "field_type": "text"}],
-        },
-        {"type": "map", "fields": [{"name": "a", "field_type": "text", "max_items": 3}]},
-        {"type": "map", "fields": [{"name": "a", "field_type": "number", "default": "one"}]},
-        {"type": "map", "fields": [{"name": "a", "field_type": "list", "default": 1}]},
-        {
-            "type": "map",
-            "fields": [{"name": "a", "field_type": "list", "max_items": 1, "default": [1, 2]}],
-        },
-        {"type": "composite", "sections": [{"name": "A", "schema": {"type": "text"}}]},
-        {"type": "list", "max_items": 0},
-        {"type": "text", "colour": "red"},
-    ],
+def fields(*types: str, name: str = "a", **more: Any) -> dict[str, Any]:
+    return {"type": "map", "fields": [{"name": name, "field_type": one, **more} for one in types]}
+
+
+MEANINGLESS: tuple[dict[str, Any], ...] = (
+    {"type": "tree"},
+    fields("colour"),
+    fields("text", name="a/b"),
+    fields("text", "text"),
+    fields("text", max_items=3),
+    fields("number", default="one"),
+    fields("list", default=1),
+    fields("list", max_items=1, default=[1, 2]),
+    {"type": "composite", "sections": [{"name": "A", "schema": {"type": "text"}}]},
+    {"type": "list", "max_items": 0},
+    {"type": "list", "item_schema": fields("number", default="one")},
+    {"type": "text", "colour": "red"},
 )
-async def test_schema_that_means_nothing_is_refused(call: Caller, schema: dict[str, Any]) -> None:
-    request = {"role": "user", "kind": "text", "schema": schema}
-    assert (await call.refused("block.create", **request)).code is ErrorCode.INVALID_PARAMS
+
+
+async def test_schema_that_means_nothing_is_refused(call: Caller) -> None:
+    for schema in MEANINGLESS:
+        error = await call.refused("block.create", role="user", kind="text", schema=schema)
+        assert error.code is ErrorCode.INVALID_PARAMS, schema
 
 
 async def test_block_begins_with_a_content_that_fits(call: Caller, make: Make) -> None:
@@ -109,34 +106,26 @@ async def test_schema_beyond_any_limit_is_rejected(
     assert error.code is ErrorCode.SCHEMA_VIOLATION
 
 
-@pytest.mark.parametrize(
-    ("field", "given"),
-    [
+async def test_field_reads_as_it_was_set_and_null_takes_a_value_away(
+    kernel: Kernel, amy: Actor, report: str
+) -> None:
+    version = 1
+    for field, given in (
         ("title", "draußen\n漢😀"),
         ("effort", 2.5),
         ("effort", -3),
+        ("effort", None),
         ("open", False),
         ("tags", ["a", "b"]),
         ("due", "2026-01-31T09:30:00+01:00"),
         ("votes", 10**40),
-    ],
-)
-async def test_field_reads_as_it_was_set(
-    kernel: Kernel, amy: Actor, report: str, field: str, given: Any
-) -> None:
-    request = {"block_id": report, "section": "task", "field": field}
-    done = await kernel.call(amy, "block.set_field", {**request, "value": given})
-    assert done["version"] == 2
-    assert await value(kernel, amy, report, "task", field) == given
-    again = await kernel.call(amy, "block.set_field", {**request, "value": given})
-    assert again["version"] == 2  # a call that changes nothing commits nothing
-
-
-async def test_null_takes_a_value_away(kernel: Kernel, amy: Actor, report: str) -> None:
-    request = {"block_id": report, "section": "task", "field": "effort"}
-    await kernel.call(amy, "block.set_field", {**request, "value": 1})
-    await kernel.call(amy, "block.set_field", {**request, "value": None})
-    assert await value(kernel, amy, report, "task", "effort") is None
+    ):
+        request = {"block_id": report, "section": "task", "field": field, "value": given}
+        version += 1
+        for _ in range(2):  # a call that changes nothing commits nothing
+            done = await kernel.call(amy, "block.set_field", request)
+            assert done["version"] == version, field
+        assert await value(kernel, amy, report, "task", field) == given
 
 
 BAD_VALUES: list[tuple[str, Any, str]] = [
@@ -165,14 +154,7 @@ async def test_value_that_the_schema_does_not_allow_is_refused(call: Caller, rep
         assert error.details["expected"] and error.details["found"]
 
 
-async def test_import_is_refused_whole(call: Caller, report: str) -> None:
-    content = {"notes": "fine", "task": {"effort": "wrong", "open": 3}, "extra": 1}
-    error = await call.refused("block.import", block_id=report, content=content)
-    broken = {one["path"] for one in error.details["violations"]}
-    assert broken == {"task/effort", "task/open", "extra"}
-
-
-async def test_items_come_and_go(kernel: Kernel, amy: Actor, report: str) -> None:
+async def test_items_come_and_go_up_to_their_limit(kernel: Kernel, amy: Actor, report: str) -> None:
     steps = {"block_id": report, "section": "steps"}
     for item in ("b", {"n": [1, None, {"z": 1.5, "a": 2}]}):
         await kernel.call(amy, "block.push_item", {**steps, "value": item})
@@ -186,15 +168,12 @@ async def test_items_come_and_go(kernel: Kernel, amy: Actor, report: str) -> Non
     ]
     error = await refused(kernel, amy, "block.delete_item", {**steps, "index": 3})
     assert error.details["rule"] == "index"
-
-
-async def test_list_field_is_full_at_its_limit(call: Caller, report: str) -> None:
     tags = {"block_id": report, "section": "task", "field": "tags"}
     for item in "abc":
-        await call("block.push_item", **tags, value=item)
-    error = await call.refused("block.push_item", **tags, value="d")
+        await kernel.call(amy, "block.push_item", {**tags, "value": item})
+    error = await refused(kernel, amy, "block.push_item", {**tags, "value": "d"})
     assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "max_items")
-    error = await call.refused("block.insert_item", **tags, index=0, value=1)
+    error = await refused(kernel, amy, "block.insert_item", {**tags, "index": 0, "value": 1})
     assert error.details["rule"] == "max_items"
 
 
@@ -278,27 +257,17 @@ BOARD: dict[str, Any] = {
 FULL = {"title": "t", "open": True, "tags": ["new"]}
 
 
-@pytest.mark.parametrize(
-    ("tool", "params"),
-    [
+async def test_an_item_without_a_required_field_is_refused(call: Caller, make: Make) -> None:
+    block = await make(schema=STEPS, content=None)
+    for tool, params in (
         ("block.push_item", {"value": {"open": True}}),
         ("block.insert_item", {"value": {"title": None}, "index": 0}),
         ("block.import", {"content": [{"title": "fine"}, {"tags": []}]}),
-    ],
-)
-async def test_an_item_without_a_required_field_is_refused(
-    call: Caller, make: Make, tool: str, params: dict[str, Any]
-) -> None:
-    block = await make(schema=STEPS, content=None)
-    error = await call.refused(tool, block_id=block, **params)
-    assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "required")
-    assert error.details["path"] == "title"
-    assert error.details["item"] == (1 if tool == "block.import" else 0)
-
-
-async def test_a_required_field_is_found_in_sections_of_an_item_and_in_first_content(
-    call: Caller,
-) -> None:
+    ):
+        error = await call.refused(tool, block_id=block, **params)
+        assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "required")
+        assert error.details["path"] == "title"
+        assert error.details["item"] == (1 if tool == "block.import" else 0)
     inside = {"type": "composite", "sections": [{"name": "in", "schema": ITEM}]}
     for schema, content in (
         ({"type": "list", "item_schema": inside}, [{}]),
@@ -321,25 +290,12 @@ async def test_the_defaults_of_an_item_are_applied_at_every_door(
     assert await value(kernel, amy, block) == [FULL]
     board = await make(schema=BOARD, content={"steps": [{"title": "t", "open": False}]})
     assert await value(kernel, amy, board) == {"steps": [{**FULL, "open": False}]}
-    field = {"block_id": board, "field": "steps", "value": [{"title": "t", "tags": []}]}
-    await kernel.call(amy, "block.set_field", field)
+    change = {"block_id": board, "field": "steps", "value": [{"title": "t", "tags": []}]}
+    await kernel.call(amy, "block.set_field", change)
     assert await value(kernel, amy, board) == {"steps": [{**FULL, "tags": []}]}
-
-
-async def test_the_default_of_a_list_has_the_defaults_of_its_items(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
     (field,) = BOARD["fields"]
     schema = {"type": "map", "fields": [{**field, "default": [{"title": "t"}]}]}
-    block = await make(schema=schema, content=None)
-    assert await value(kernel, amy, block) == {"steps": [FULL]}
-
-
-async def test_a_default_in_an_item_schema_that_does_not_fit_is_refused(call: Caller) -> None:
-    field = {"name": "a", "field_type": "number", "default": "one"}
-    schema = {"type": "list", "item_schema": {"type": "map", "fields": [field]}}
-    request = {"role": "user", "kind": "text", "schema": schema}
-    assert (await call.refused("block.create", **request)).code is ErrorCode.INVALID_PARAMS
+    assert await value(kernel, amy, await make(schema=schema, content=None)) == {"steps": [FULL]}
 
 
 async def test_defaults_that_add_too_much_to_an_item_are_refused(call: Caller, make: Make) -> None:
@@ -379,18 +335,11 @@ async def test_counters_count_exactly(kernel: Kernel, amy: Actor, report: str) -
     assert done["value"] == float(10**25)
     await kernel.call(amy, "block.increment", {**votes, "by": -(10**25)})
     assert await value(kernel, amy, report, "task", "votes") == 0.3
+    calls = (kernel.call(amy, "block.increment", votes) for _ in range(4))
+    done_together = await asyncio.gather(*calls)
+    assert [one["value"] for one in done_together] == [1.3, 2.3, 3.3, 4.3]
     error = await refused(kernel, amy, "block.increment", {**votes, "field": "effort"})
     assert error.code is ErrorCode.SCHEMA_VIOLATION
-
-
-async def test_increments_at_the_same_time_each_tell_what_they_have_made_of_the_counter(
-    call: Caller, make: Make
-) -> None:
-    block = await make({"title": "votes"}, schema=TASK)
-    count = {"block_id": block, "field": "votes"}
-    done = await asyncio.gather(*(call("block.increment", **count) for _ in range(4)))
-
-    assert [one["value"] for one in done] == [3, 4, 5, 6]
 
 
 Params = dict[str, Any]
@@ -416,21 +365,22 @@ WRITES: list[tuple[str, Params, ErrorCode]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "params", "code"), WRITES)
 async def test_read_only_content_is_written_by_system_and_sources_only(
-    kernel: Kernel, amy: Actor, lsp: Actor, report: str, tool: str, params: Params, code: ErrorCode
+    kernel: Kernel, amy: Actor, lsp: Actor, make: Make
 ) -> None:
-    params = {"block_id": report, **params}
     model = kernel.open_session(await kernel.principal("gpt", PrincipalKind.MODEL), "test")
-    for actor in (amy, model):
-        error = await refused(kernel, actor, tool, params)
-        assert error.code is code
-        assert error.details["path"] in ("task/Found by", "diagnostics")
-    before = await kernel.call(amy, "block.export", {"block_id": report})
-    for actor in (lsp, kernel.system):
-        await kernel.call(actor, tool, params)
-    after = await kernel.call(amy, "block.export", {"block_id": report})
-    assert after["version"] > before["version"] and after["content"] != before["content"]
+    for tool, sent, code in WRITES:
+        report = await make(schema=REPORT, content=None)
+        params = {"block_id": report, **sent}
+        for actor in (amy, model):
+            error = await refused(kernel, actor, tool, params)
+            assert error.code is code, (tool, sent)
+            assert error.details["path"] in ("task/Found by", "diagnostics")
+        before = await kernel.call(amy, "block.export", {"block_id": report})
+        for actor in (lsp, kernel.system):
+            await kernel.call(actor, tool, params)
+        after = await kernel.call(amy, "block.export", {"block_id": report})
+        assert after["version"] > before["version"] and after["content"] != before["content"]
 
 
 READ_ONLY_EDITS: list[tuple[str, Params, ErrorCode]] = [
@@ -441,39 +391,37 @@ READ_ONLY_EDITS: list[tuple[str, Params, ErrorCode]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "params", "code"), READ_ONLY_EDITS)
-async def test_undo_of_source_write_by_others_is_denied(
-    kernel: Kernel, amy: Actor, lsp: Actor, report: str, tool: str, params: Params, code: ErrorCode
-) -> None:
-    await kernel.call(lsp, tool, {"block_id": report, **params})
-    written = await value(kernel, amy, report)
-    its = {"block_id": report, "principal": "lsp"}
-    assert (await refused(kernel, amy, "block.undo", its)).code is code
-    await kernel.call(lsp, "block.undo", {"block_id": report})
-    assert await value(kernel, amy, report) != written
-    assert (await refused(kernel, amy, "block.redo", its)).code is code
-    await kernel.call(lsp, "block.redo", {"block_id": report})
-    assert await value(kernel, amy, report) == written
-
-
-async def test_source_write_outside_read_only_content_can_be_undone_by_owner(
+async def test_undo_of_a_write_by_a_source_is_denied_to_others_where_they_may_not_write(
     kernel: Kernel, amy: Actor, lsp: Actor, report: str
 ) -> None:
-    await kernel.call(
-        lsp, "block.append", {"block_id": report, "section": "notes", "text": "here too"}
-    )
-    await kernel.call(amy, "block.undo", {"block_id": report, "principal": "lsp"})
-    assert await value(kernel, amy, report, "notes") == ""
+    its = {"block_id": report, "principal": "lsp"}
+    for tool, params, code in READ_ONLY_EDITS:
+        await kernel.call(lsp, tool, {"block_id": report, **params})
+        written = await value(kernel, amy, report)
+        assert (await refused(kernel, amy, "block.undo", its)).code is code
+        await kernel.call(lsp, "block.undo", {"block_id": report})
+        assert await value(kernel, amy, report) != written
+        assert (await refused(kernel, amy, "block.redo", its)).code is code
+        await kernel.call(lsp, "block.redo", {"block_id": report})
+        assert await value(kernel, amy, report) == written
+    notes = {"block_id": report, "section": "notes", "text": "here too"}
+    await kernel.call(lsp, "block.append", notes)
+    await kernel.call(amy, "block.undo", its)
+    assert await value(kernel, amy, report, "notes") == "n", "what stood there before"
 
 
-async def test_import_may_name_what_is_read_only_and_the_same(
-    kernel: Kernel, amy: Actor, report: str
+async def test_import_is_refused_whole_and_may_name_what_is_read_only_and_the_same(
+    call: Caller, report: str
 ) -> None:
-    content = (await kernel.call(amy, "block.export", {"block_id": report}))["content"]
+    content = {"notes": "fine", "task": {"effort": "wrong", "open": 3}, "extra": 1}
+    error = await call.refused("block.import", block_id=report, content=content)
+    broken = {one["path"] for one in error.details["violations"]}
+    assert broken == {"task/effort", "task/open", "extra"}
+    content = (await call("block.export", block_id=report))["content"]
     content["notes"] = "new"
-    done = await kernel.call(amy, "block.import", {"block_id": report, "content": content})
+    done = await call("block.import", block_id=report, content=content)
     assert done["version"] == 2
-    assert await value(kernel, amy, report) == content
+    assert await value(call.kernel, call.actor, report) == content
 
 
 BAD_WRITES: list[tuple[str, Params]] = [
@@ -498,20 +446,17 @@ async def test_a_write_to_what_is_read_only_names_that_before_any_other_error(
         assert error.code in (READ_ONLY_FIELD, READ_ONLY_SECTION)
 
 
-@pytest.mark.parametrize(
-    ("section", "shown"),
-    [
+async def test_a_section_that_is_rendered_alone_says_that_it_is_read_only(
+    kernel: Kernel, call: Caller, lsp: Actor, report: str
+) -> None:
+    raw = {"block_id": report, "section": "diagnostics/raw", "text": "seen"}
+    await kernel.call(lsp, "block.append", raw)
+    for section, shown in (
         ("diagnostics", "## diagnostics [read-only]\n## diagnostics/errors\n"),
         ("diagnostics/raw", "## diagnostics/raw [read-only]\nseen"),
         ("task/Found by", "Found by [read-only]: lsp\n"),
         ("task/effort", "effort:\n"),
         ("notes", ""),
-    ],
-)
-async def test_a_section_that_is_rendered_alone_says_that_it_is_read_only(
-    kernel: Kernel, call: Caller, lsp: Actor, report: str, section: str, shown: str
-) -> None:
-    raw = {"block_id": report, "section": "diagnostics/raw", "text": "seen"}
-    await kernel.call(lsp, "block.append", raw)
-    found = await call("block.render", block_id=report, section=section)
-    assert found["text"].startswith(shown) and bool(found["text"]) is bool(shown)
+    ):
+        text = (await call("block.render", block_id=report, section=section))["text"]
+        assert text.startswith(shown) and bool(text) is bool(shown), section

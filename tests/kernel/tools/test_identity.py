@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -32,11 +30,9 @@ async def test_names_of_kernel_and_principals_are_stored(
         bo = kernel.open_session(kernel.members["bo"], "test")
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\x1b[31m", "\x85", "x" * 65])
-async def test_name_that_cannot_be_shown_in_a_line_is_rejected(
-    kernel: Kernel, amy: Actor, name: str
-) -> None:
-    for tool, field in (("kernel.label", "label"), ("session.name", "display_name")):
-        error = await refused(kernel, amy, tool, {field: name})
-        assert error.code is ErrorCode.INVALID_PARAMS
-        assert field in error.message
+async def test_name_that_cannot_be_shown_in_a_line_is_rejected(kernel: Kernel, amy: Actor) -> None:
+    for name in ("", "a\nb", "a\x1b[31m", "\x85", "x" * 65):
+        for tool, field in (("kernel.label", "label"), ("session.name", "display_name")):
+            error = await refused(kernel, amy, tool, {field: name})
+            assert error.code is ErrorCode.INVALID_PARAMS
+            assert field in error.message

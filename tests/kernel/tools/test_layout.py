@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -103,49 +102,25 @@ async def test_layout_of_real_blocks_is_the_golden_stream(numbered: Kernel) -> N
     assert "\n\n".join(await talk.texts()) + "\n" == GOLDEN.read_text("utf-8")
 
 
-async def test_layout_leaves_drafts_out_and_follows_edits(talk: Conversation) -> None:
-    prompt = await talk.ask("Hello")
-    assert len(await talk.texts()) == 2
-    await talk.kernel.call(talk.person, "block.create", {"role": "user", "kind": "text"})
-    assert len(await talk.texts()) == 2
-    splice = {"block_id": prompt, "offset": 5, "insert": "!"}
-    await talk.kernel.call(talk.person, "block.splice", splice)
-    assert (await talk.texts())[1].endswith("\nHello!")
-
-
-async def test_layout_of_structured_content_is_its_rendering(
-    talk: Conversation, aria: Actor
-) -> None:
-    schema = {"type": "list", "item_schema": {"type": "text"}}
-    listed = {"kind": "text", "schema": schema, "content": ["a", "b"]}
-    await talk.kernel.call(aria, "block.create", listed | {"parent_id": await talk.ask("Hello")})
-    assert (await talk.texts())[2].endswith("- a\n- b")
-
-
 # Since a version
 
 
-@pytest.mark.parametrize(
-    ("tool", "params", "reason"),
-    [
+async def test_layout_since_names_the_block_and_who_changed_it(talk: Conversation) -> None:
+    first, bo = await talk.ask("Hello"), await talk.actor("bo")
+    await talk.ask("More")
+    for tool, params, reason in (
         ("block.splice", {"offset": 0, "delete_count": 1, "insert": "h"}, "edited"),
         ("block.exclude", {}, "left_out"),
+        ("block.exclude", {"excluded": False}, "inserted"),
         ("block.move", {"after": "default.amy.2"}, "moved"),
-    ],
-)
-async def test_layout_since_names_the_block_and_who_changed_it(
-    talk: Conversation, tool: str, params: dict[str, Any], reason: str
-) -> None:
-    first = await talk.ask("Hello")
-    await talk.ask("More")
-    since = (await talk.layout())["context_version"]
-    assert "changed" not in await talk.layout(since=since)
-    bo = await talk.actor("bo")
-    made = await talk.kernel.call(bo, tool, {"block_id": first, **params})
-    changed = (await talk.layout(since=since))["changed"]
-    assert changed["reason"] == reason
-    assert (changed["block_id"], changed["username"]) == (first, "bo")
-    assert changed["context_version"] == made["context_version"]
+    ):
+        since = (await talk.layout())["context_version"]
+        assert "changed" not in await talk.layout(since=since)
+        made = await talk.kernel.call(bo, tool, {"block_id": first, **params})
+        changed = (await talk.layout(since=since))["changed"]
+        assert changed["reason"] == reason
+        assert (changed["block_id"], changed["username"]) == (first, "bo")
+        assert changed["context_version"] == made["context_version"]
 
 
 async def test_layout_since_names_a_second_model_where_none_is_named(
@@ -192,15 +167,6 @@ async def test_request_among_several_models_takes_the_one_that_is_named(
     assert made["messages"][-1]["content"][0]["text"] == "[lyra say]: Hi too"
 
 
-async def test_usage_grows_with_the_text_and_names_its_type(talk: Conversation) -> None:
-    await talk.ask("Hello")
-    before = await talk.kernel.call(talk.person, "context.usage", {})
-    await talk.ask("word " * 1_000)
-    after = await talk.kernel.call(talk.person, "context.usage", {})
-    assert after["estimated_tokens"] > before["estimated_tokens"] + 500
-    assert after["types"][0]["type"] == "user.prompt" and after["types"][0]["items"] == 2
-
-
 # Hiding
 
 
@@ -242,13 +208,23 @@ async def test_path_of_another_context_is_found_with_its_label(
         assert read["block_id"] == block
 
 
-async def test_layout_after_an_edit_reads_that_block_anew_and_no_other(talk: Conversation) -> None:
+async def test_layout_follows_edits_leaves_drafts_out_and_renders_structured_contents(
+    talk: Conversation,
+) -> None:
     prompt = await talk.ask("Hello")
     await talk.ask("More")
-    layout = layout_of(await talk.kernel.context())
-    before = [item.block for item in layout.arranged().items]
+    await talk.kernel.call(talk.person, "block.create", {"role": "user", "kind": "text"})
+    assert len(await talk.texts()) == 4, "drafts are not read"
     edit = {"block_id": prompt, "offset": 0, "insert": "!"}
     await talk.kernel.call(talk.person, "block.splice", edit)
-    after = [item.block for item in layout.arranged().items]
-    kept = [one is other for one, other in zip(before, after, strict=True)]
-    assert kept == [False, False, True, True]
+    assert (await talk.texts())[1].endswith("\n!Hello")
+    schema = {"type": "list", "item_schema": {"type": "text"}}
+    listed = {"kind": "text", "schema": schema, "content": ["a", "b"], "parent_id": prompt}
+    before = await talk.kernel.call(talk.person, "context.usage", {})
+    aria = await talk.actor("aria", PrincipalKind.MODEL)
+    await talk.kernel.call(aria, "block.create", listed)
+    assert (await talk.texts())[2].endswith("- a\n- b"), "a structured content is its rendering"
+    await talk.ask("word " * 1_000)
+    after = await talk.kernel.call(talk.person, "context.usage", {})
+    assert after["estimated_tokens"] > before["estimated_tokens"] + 500
+    assert after["types"][0]["type"] == "user.prompt" and after["types"][0]["items"] == 3

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.messages import Message, MessageShape, SystemMessage, read_conversations
 from antiphon_kernel.registry import Registry
@@ -153,24 +152,15 @@ async def test_files_of_a_conversation_are_attached(talk: Conversation, data: Pa
     assert [str(one) for one in (await run_checks(data)).all()] == []
 
 
-@pytest.mark.parametrize(
-    ("limits", "limit"),
-    [
-        (Limits(attachment_bytes=20), "attachment_bytes"),
-        (Limits(attachments_per_message=1), "attachments_per_message"),
-    ],
-)
-async def test_files_beyond_a_limit_are_refused_and_nothing_is_made(
-    data: Path, limits: Limits, limit: str
-) -> None:
-    kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=limits)
-    talk = Conversation(kernel, kernel.open_session(kernel.owner, "test"))
+async def test_files_beyond_a_limit_are_refused_and_nothing_is_made(talk: Conversation) -> None:
+    usual = talk.kernel.limits
     text = json.dumps([{"messages": [answer("x")]}, {"messages": WITH_FILES}])
-    with raises(ErrorCode.TOO_LARGE) as refused:
-        await talk.call("import", text=text)
-    assert refused.value.details["limit_name"] == limit
-    assert [row.label for row in kernel.contexts.rows()] == ["default"]
-    await kernel.close()
+    for limit, most in (("attachment_bytes", 20), ("attachments_per_message", 1)):
+        talk.kernel.limits = usual.model_copy(update={limit: most})
+        with raises(ErrorCode.TOO_LARGE) as refused:
+            await talk.call("import", text=text)
+        assert refused.value.details["limit_name"] == limit
+        assert [row.label for row in talk.kernel.contexts.rows()] == ["default"]
 
 
 async def test_names_of_files_with_folders_are_not_taken(talk: Conversation) -> None:
@@ -192,11 +182,16 @@ async def test_tree_with_two_beginnings_and_one_answer_twice_keeps_all(talk: Con
     files = {f"{one['id']}.json": json.dumps(one) for one in nodes}
     roots = json.dumps([{"id": "r", "child_ids": ["a", "d"]}])
     text = json.dumps({"roots.json": roots, **files})
-    (made,) = (await talk.call("import", text=text, format="loom", label="t"))["conversations"]
-    assert (made["messages"], made["branches"]) == (4, 3)
+    made = await talk.call("import", text=text, format="loom", label="t")
+    (one,) = made["conversations"]
+    assert (one["messages"], one["branches"]) == (4, 3)
     branches = await talk.branches()
     assert branches["t"] == branches["t-branch"] == ["Hello", "Hi"]
     assert branches["t-branch-2"] == ["Bye"]
+    lines = "\n".join(json.dumps({"messages": [answer(f"{at}")]}) for at in range(3))
+    made = await talk.call("import", text=lines)
+    labels = [one["label"] for one in made["conversations"]]
+    assert labels == ["conversation", "conversation-2", "conversation-3"], "each in its own"
     kept = json.dumps([await headers(talk, label) for label in branches])
     assert all(json.dumps({"tags": [name]}) in kept for name in "abcd")
     begins = await talk.call("children", context="t")
@@ -224,30 +219,19 @@ async def test_long_conversation_is_the_same_after_a_restart(
     assert (await after.call("path", context="long", limit=1_000))["messages"] == before
 
 
-async def test_several_conversations_become_contexts_of_their_own(talk: Conversation) -> None:
-    lines = "\n".join(json.dumps({"messages": [answer(f"{at}")]}) for at in range(3))
-    made = await talk.call("import", text=lines)
-    labels = [one["label"] for one in made["conversations"]]
-    assert labels == ["conversation", "conversation-2", "conversation-3"]
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
+async def test_text_that_is_no_conversation_makes_nothing(talk: Conversation) -> None:
+    params: dict[str, Any]
+    for params in (
         {"text": "no json"},
         {"text": json.dumps({"messages": [{"role": "system", "content": "alone"}]})},
         {"text": json.dumps({"messages": [{"role": "tool", "content": "x"}]})},
         {"text": "[]", "format": "loom"},
         {"text": json.dumps({"nodes.json": "{}"}), "format": "loom"},
         {"text": json.dumps({"messages": [answer("x")]}), "label": "No Name"},
-    ],
-)
-async def test_text_that_is_no_conversation_makes_nothing(
-    talk: Conversation, params: dict[str, Any]
-) -> None:
-    with raises(ErrorCode.INVALID_PARAMS):
-        await talk.call("import", **params)
-    assert [row.label for row in talk.kernel.contexts.rows()] == ["default"]
+    ):
+        with raises(ErrorCode.INVALID_PARAMS):
+            await talk.call("import", **params)
+        assert [row.label for row in talk.kernel.contexts.rows()] == ["default"], params
 
 
 @settings(max_examples=max(3, EXAMPLES.max_examples // 15))

@@ -19,8 +19,9 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
+from tests.errors import raises
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 
 ALPHABET = (
@@ -53,20 +54,19 @@ async def test_match_says_where_it_is_in_lines_and_code_points(call: Caller, mak
     }
 
 
-@pytest.mark.parametrize("tool", ["block.search", "kernel.search"])
 async def test_regular_expression_that_is_bad_or_runs_away_is_an_error(
-    kernel: Kernel, amy: Actor, make: Make, tool: str
+    kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("a" * 60 + "!", kind="file")
-    extra = {"block_id": block} if tool == "block.search" else {}
-    error = await refused(kernel, amy, tool, {"query": "(a", "regex": True, **extra})
-    assert error.code is ErrorCode.INVALID_REGEX
-    error = await refused(kernel, amy, tool, {"query": "(a|aa)+$", "regex": True, **extra})
+    for tool, extra in (("block.search", {"block_id": block}), ("kernel.search", {})):
+        error = await refused(kernel, amy, tool, {"query": "(a", "regex": True, **extra})
+        assert error.code is ErrorCode.INVALID_REGEX
+        error = await refused(kernel, amy, tool, {"query": "x" * 1_001, **extra})
+        assert error.code is ErrorCode.TOO_LARGE
+        error = await refused(kernel, amy, tool, {"query": "a\nb", **extra})
+        assert error.code is ErrorCode.INVALID_PARAMS
+    error = await refused(kernel, amy, "kernel.search", {"query": "(a|aa)+$", "regex": True})
     assert error.code is ErrorCode.REGEX_TIMEOUT
-    error = await refused(kernel, amy, tool, {"query": "x" * 1_001, **extra})
-    assert error.code is ErrorCode.TOO_LARGE
-    error = await refused(kernel, amy, tool, {"query": "a\nb", **extra})
-    assert error.code is ErrorCode.INVALID_PARAMS
 
 
 async def test_slow_regular_expression_does_not_block_other_calls(call: Caller, make: Make) -> None:
@@ -80,7 +80,7 @@ async def test_slow_regular_expression_does_not_block_other_calls(call: Caller, 
         await asyncio.sleep(0)
         longest = max(longest, time.thread_time() - begun)
     assert longest < 0.25
-    with pytest.raises(AntiphonError):
+    with raises(ErrorCode.REGEX_TIMEOUT):
         await running
 
 
@@ -143,20 +143,6 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
         assert pages == blocks
 
 
-async def test_search_index_skips_unchanged_blocks(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
-    async def changed() -> list[str]:
-        return [block for _, block in (await kernel.search.changes()).blocks.values()]
-
-    block, other = await make("needle"), await make("other")
-    assert await changed() == [block, other]
-    await kernel.search.wait_indexed()
-    assert await changed() == []
-    await call("block.splice", block_id=other, offset=0, insert="x")
-    assert await changed() == [other]
-
-
 async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, make: Make) -> None:
     long = "x" * 200_000
     blocks = [await make(f"{one}needle") for one in ("", long, "", long)]
@@ -182,7 +168,7 @@ async def test_search_by_index_finds_the_same_as_full_scan(
         return "".join(rng.choice(ALPHABET) for _ in range(length))
 
     blocks = {await make(content): content for content in (text(60) for _ in range(40))}
-    for step in range(150):
+    for step in range(70):
         source = rng.choice(list(blocks.values()))
         at = rng.randrange(len(source))
         query = source[at : at + rng.randrange(1, 8)].split("\n")[0] or text(2).strip("\n")
@@ -225,7 +211,7 @@ async def test_list_filters_hold_alone_and_combined(kernel: Kernel, amy: Actor, 
     rng = random.Random(3)
     root = await make("root")
     made: list[tuple[str, dict[str, Any]]] = []
-    for number in range(60):
+    for number in range(40):
         parent = rng.choice([root] + [block for block, _ in made])
         fields: dict[str, Any] = {
             "role": rng.choice(("user", "model", "tool", "system")),
@@ -248,7 +234,7 @@ async def test_list_filters_hold_alone_and_combined(kernel: Kernel, amy: Actor, 
                 return count
         return 0
 
-    for _ in range(150):
+    for _ in range(80):
         wanted: dict[str, Any] = {}
         for name, values in (
             ("role", ("user", "model")),
@@ -283,26 +269,19 @@ async def test_pages_hold_every_block_once_while_others_create_blocks(
     call: Caller, make: Make
 ) -> None:
     rng = random.Random(4)
-    there = [await make(str(n)) for n in range(40)]
+    await call.kernel.create_context("other")
+    there = [await make(str(n), context="other") for n in range(40)]
     found: list[str] = []
-    params: dict[str, Any] = {"limit": 3}
+    params: dict[str, Any] = {"limit": 3, "context": "other"}
     while True:
         page = await call("block.list", **params)
         found += [one["block_id"] for one in page["blocks"]]
         if not page["truncated"]:
             break
-        params["after_block"] = page["next"]
-        await make("new", after=rng.choice(there))
+        params = {"limit": 3, "after_block": page["next"]}  # whose context it is
+        await make("new", context="other", after=rng.choice(there))
     assert [block for block in found if block in there] == there
     assert len(set(found)) == len(found)
-
-
-async def test_next_page_is_of_the_context_of_its_block(call: Caller, make: Make) -> None:
-    await call.kernel.create_context("other")
-    blocks = [await make(str(n), context="other") for n in range(3)]
-    page = await call("block.list", context="other", limit=1)
-    rest = await call("block.list", after_block=page["next"])
-    assert [one["block_id"] for one in rest["blocks"]] == blocks[1:]
 
 
 async def test_list_waits_for_disk_so_that_no_block_is_dirty(

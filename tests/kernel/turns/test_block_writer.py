@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Awaitable, Callable
-from types import FrameType
-
 import pytest
-from pydantic import BaseModel
 
-from antiphon_kernel.registry import Tool
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Status
@@ -21,26 +14,6 @@ from tests.errors import raises
 from tests.kernel.turns.stage import Gate, OpenStage, Stage, scripted
 from tests.waiting import until
 
-TOKENS = 20
-SERIALISING = {Tool.parse.__code__: "parse", BaseModel.model_dump.__code__: "dump"}
-
-
-async def serialisations(append: Callable[[str, str], Awaitable[None]], block: str) -> Counter[str]:
-    """How often parameters are read, and results written, for so many tokens."""
-    seen: Counter[str] = Counter()
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code in SERIALISING:
-            seen[SERIALISING[frame.f_code]] += 1
-
-    sys.setprofile(count)
-    try:
-        for _ in range(TOKENS):
-            await append(block, "word ")
-    finally:
-        sys.setprofile(None)
-    return seen
-
 
 async def begun(open_stage: OpenStage) -> tuple[Stage, Actor, BlockWriter, str]:
     stage = await open_stage(Models({}))
@@ -50,51 +23,28 @@ async def begun(open_stage: OpenStage) -> tuple[Stage, Actor, BlockWriter, str]:
     return stage, model, writer, await writer.create(BlockKind.TEXT, None)
 
 
-async def test_streamed_token_is_neither_parsed_nor_dumped(open_stage: OpenStage) -> None:
-    stage, _, writer, block = await begun(open_stage)
-    assert not await serialisations(writer.append, block)
-    await writer.finish(block, Status.DONE)
-    assert stage.text(block) == TOKENS * "word "
-
-
-async def test_token_by_a_call_is_parsed_and_dumped(open_stage: OpenStage) -> None:
-    stage, model, _, block = await begun(open_stage)
-
-    async def call(block: str, text: str) -> None:
-        params = {"block_id": block, "text": text, "stream": True}
-        await stage.kernel.call(model, "block.append", params)
-
-    assert await serialisations(call, block) == {"parse": TOKENS, "dump": TOKENS}
-
-
-@pytest.mark.parametrize(
-    ("before", "text", "code"),
-    [
-        ("demote", "word", ErrorCode.PERMISSION_DENIED),
-        ("kick", "word", ErrorCode.PERMISSION_DENIED),
-        ("finish", "word", ErrorCode.INVALID_TRANSITION),
-        ("fill", "word", ErrorCode.TOO_LARGE),
-        ("close", "word", ErrorCode.NO_KERNEL),
-        ("nothing", "\ud83d", ErrorCode.INVALID_PARAMS),
-    ],
-)
-async def test_streamed_token_that_may_not_be_written_is_refused(
-    open_stage: OpenStage, before: str, text: str, code: ErrorCode
-) -> None:
+async def test_streamed_token_that_may_not_be_written_is_refused(open_stage: OpenStage) -> None:
     stage, model, writer, block = await begun(open_stage)
-    match before:
-        case "demote":
-            await stage.kernel.members.give_role(model.principal, AccessRole.VIEWER)
-        case "kick":
-            await stage.call("kernel.kick", principal="aria")
-        case "finish":
-            await writer.finish(block, Status.DONE)
-        case "fill":
-            await writer.append(block, "x" * stage.context.limits.block_code_points)
-        case "close":
-            await stage.kernel.close()
-    with raises(code):
-        await writer.append(block, text)
+    with raises(ErrorCode.INVALID_PARAMS):
+        await writer.append(block, "\ud83d")
+    await writer.append(block, "x" * stage.context.limits.block_code_points)
+    with raises(ErrorCode.TOO_LARGE):
+        await writer.append(block, "word")
+    await writer.finish(block, Status.DONE)
+    with raises(ErrorCode.INVALID_TRANSITION):
+        await writer.append(block, "word")
+    block = await writer.create(BlockKind.TEXT, None)
+    await stage.kernel.members.give_role(model.principal, AccessRole.VIEWER)
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await writer.append(block, "word")
+    await stage.kernel.members.give_role(model.principal, AccessRole.AGENT)
+    await writer.append(block, "word")
+    await stage.call("kernel.kick", principal="aria")
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await writer.append(block, "word")
+    await stage.kernel.close()
+    with raises(ErrorCode.NO_KERNEL):
+        await writer.append(block, "word")
 
 
 async def nova(stage: Stage, *, lasts: bool = True) -> Actor:
@@ -129,7 +79,9 @@ async def test_program_that_appends_is_present_with_its_cursor_until_the_block_e
     assert not states
 
 
-async def test_program_of_single_calls_stays_present_between_them(open_stage: OpenStage) -> None:
+async def test_program_stays_present_between_single_calls_and_not_after_its_session(
+    open_stage: OpenStage,
+) -> None:
     stage = await open_stage(scripted(Gate()))
     states = stage.context.presence.states()
     actor = await nova(stage, lasts=False)
@@ -140,14 +92,10 @@ async def test_program_of_single_calls_stays_present_between_them(open_stage: Op
     await append(stage, actor, block, "more")
     await stage.kernel.close_session(actor)
     assert len(states) == 1
-
-
-async def test_program_whose_session_ends_is_present_no_more(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate()))
     actor = await nova(stage)
-    await begin(stage, actor)
+    await append(stage, actor, block, "and more")
     await stage.kernel.close_session(actor)
-    assert not stage.context.presence.states()
+    assert not states
 
 
 @pytest.mark.parametrize("target", [{}, {"principal": "nova"}])

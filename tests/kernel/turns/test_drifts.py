@@ -196,22 +196,22 @@ async def test_distill_without_a_model_quotes(open_stage: OpenStage) -> None:
     assert "outcome" not in result
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ((ProviderError("No.", ErrorKind.OTHER),), "{}No."),
+async def test_distill_that_fails_says_so_in_its_block(open_stage: OpenStage) -> None:
+    replies: tuple[tuple[Reply, str], ...] = (
         ((TextDelta("A file"), ProviderError("Gone.")), "A file\n\n{}Gone."),
         ((End("end_turn"),), "{}the model has answered nothing."),
-    ],
-)
-async def test_distill_that_fails_says_so_in_its_block(
-    open_stage: OpenStage, reply: Reply, said: str
-) -> None:
-    stage, _, result = await distilled(open_stage, reply, model="aria", wake=True)
-    (header,) = stage.headers()
-    assert header.status == "error"
-    assert stage.text(header) == said.format("The summary was not written to its end: ")
-    assert result["outcome"] in stage.text(header)
+    )
+    failed = (ProviderError("No.", ErrorKind.OTHER),)
+    stage, provider, result = await distilled(open_stage, failed, model="aria", wake=True)
+    for reply, said in (((), "{}No."), *replies):
+        if reply:
+            provider.then(reply)
+            params = {"source": "default", "context": "there", "wake": True, "model": "aria"}
+            result = await stage.call("drift.distill", **params)
+        header = stage.headers()[-1]
+        assert header.status == "error"
+        assert stage.text(header) == said.format("The summary was not written to its end: ")
+        assert result["outcome"] in stage.text(header)
 
 
 async def test_distill_of_a_long_context_fits_the_window(open_stage: OpenStage) -> None:

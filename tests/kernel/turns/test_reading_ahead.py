@@ -69,6 +69,9 @@ def viewed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_first_turn_reads_only_what_is_new_since_the_context_was_opened(
     stored: Path, viewed: list[str]
 ) -> None:
+    async with opened(stored, Models({})):
+        await wait_read()
+    assert not viewed, "nothing is read for no model"
     provider = Replying((TextDelta("Well."), End("end_turn")))
     async with opened(stored, remote(provider)) as stage:
         await wait_read()
@@ -88,14 +91,6 @@ async def test_first_turn_that_begins_meanwhile_reads_every_turn_once(
     assert len(provider.prompts) == 1
     assert len(set(viewed)) == TURNS + 1
     assert len(viewed) <= TURNS + 2
-
-
-async def test_context_of_a_kernel_without_models_is_not_read(
-    stored: Path, viewed: list[str]
-) -> None:
-    async with opened(stored, Models({})):
-        await wait_read()
-    assert not viewed
 
 
 async def test_closing_ends_the_reading(stored: Path, caplog: pytest.LogCaptureFixture) -> None:

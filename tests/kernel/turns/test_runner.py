@@ -6,9 +6,6 @@ import os
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
 from antiphon_kernel.providers.provider import RoundRequest
@@ -17,7 +14,7 @@ from antiphon_kernel.turns.models import OPENING, Models, load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
 from tests.errors import raises
@@ -28,11 +25,13 @@ ARIA = recording("aria", [TextDelta("I am aria.\n")])
 BO = recording("bo", [TextDelta("I am bo.\n")])
 
 
-async def test_submission_without_models_starts_no_turn(open_stage: OpenStage) -> None:
+async def test_submission_and_start_without_models_start_no_turn(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
-    await stage.submit("@aria hello")
+    message = await stage.submit("@aria hello")
+    started = await stage.call("turn.start", message=message)
+    assert (started["models"], started["forked"]) == ([], False)
     assert not stage.runner.busy
-    assert len(stage.headers()) == 1
+    assert (len(stage.headers()), len(stage.kernel.contexts.rows())) == (1, 1)
 
 
 async def test_models_mentioned_together_answer_at_once_under_own_names(
@@ -77,12 +76,14 @@ async def test_interrupt_stops_the_running_turn_and_the_waiting_one_comes_next(
     assert [header.parent for header in stage.headers()] == [None, None, second]
 
 
-async def test_interrupt_stops_only_whom_it_names(open_stage: OpenStage) -> None:
+async def test_interrupt_by_anybody_stops_only_whom_it_names(open_stage: OpenStage) -> None:
     gate = Gate(0)
     stage = await open_stage(scripted(gate, ARIA, BO))
     await stage.submit("@aria @bo who?")
     await until(lambda: gate.held == 2)
-    assert await stage.interrupt(principal="bo") == ["bo"]
+    guest = await stage.actor("guest")
+    answer = await stage.kernel.call(guest, "turn.interrupt", {"principal": "bo"})
+    assert answer == {"stopped": ["bo"]}
     await gate.open()
     await stage.runner.wait_idle()
     assert [stage.text(header) for header in stage.headers()[1:]] == ["I am aria.\n"]
@@ -159,12 +160,6 @@ def test_demo_has_its_model_and_a_kernel_alone_has_none() -> None:
     assert list(load_models(())) == []
 
 
-def test_bad_recording_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text("oops")
-    with pytest.raises(AntiphonError, match=r"x\.jsonl:1: expected a JSON object"):
-        load_models((tmp_path / "x.jsonl",))
-
-
 async def test_persons_command_streams_into_call_and_result(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
     answer = await stage.call("shell.run", command="pwd; exit 2", wait=True)
@@ -230,14 +225,6 @@ async def test_end_of_long_output_is_there_after_an_interrupt(open_stage: OpenSt
     assert end_in(stage.text(result), LINES) > OUTPUT_LIMIT
 
 
-async def test_command_outlives_the_connection_that_asked_for_it(open_stage: OpenStage) -> None:
-    stage = await open_stage(Models({}))
-    await stage.call("shell.run", command="read < fifo || echo done")
-    await stage.kernel.close_session(stage.owner)
-    assert {one.status for one in stage.unfinished()} == {"running"}
-    await stage.interrupt()
-
-
 async def test_command_that_cannot_start_says_so_in_its_result(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
     await stage.call("shell.run", command="echo \0", wait=True)
@@ -246,34 +233,18 @@ async def test_command_that_cannot_start_says_so_in_its_result(open_stage: OpenS
     assert not stage.unfinished()
 
 
-@pytest.mark.parametrize(
-    ("command", "output"),
-    [
+async def test_command_that_fails_for_want_of_a_terminal_is_told(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    for command, output in (
         ("echo 'top: failed tty get'; exit 1", f"top: failed tty get\n{NO_TERMINAL}\n"),
         ("stty size 2>&1 | head -c 5; stty size; printf x; exit 1", None),
         ("printf 'x: not a terminal'; exit 1", f"x: not a terminal\n{NO_TERMINAL}\n"),
         ("echo 'not a terminal'", "not a terminal\n"),
         ("echo bad; exit 1", "bad\n"),
-    ],
-)
-async def test_command_that_fails_for_want_of_a_terminal_is_told(
-    open_stage: OpenStage, command: str, output: str | None
-) -> None:
-    stage = await open_stage(Models({}))
-    await stage.call("shell.run", command=command, wait=True)
-    shown = stage.shown()[1][2]
-    assert shown == output if output else shown.endswith(f"x\n{NO_TERMINAL}\n")
-
-
-async def test_anybody_may_interrupt_a_model(open_stage: OpenStage) -> None:
-    gate = Gate(1)
-    stage = await open_stage(scripted(gate, recording("aria", [TextDelta("a "), TextDelta("b")])))
-    await stage.submit("Go.")
-    await gate.shut()
-    guest = await stage.actor("guest")
-    answer = await stage.kernel.call(guest, "turn.interrupt", {"principal": "aria"})
-    assert answer == {"stopped": ["aria"]}
-    assert stage.headers()[1].stopped_by == "guest"
+    ):
+        await stage.call("shell.run", command=command, wait=True)
+        shown = stage.shown()[-1][2]
+        assert shown == output if output else shown.endswith(f"x\n{NO_TERMINAL}\n"), command
 
 
 async def test_started_turn_answers_in_place_if_nothing_follows(open_stage: OpenStage) -> None:
@@ -340,31 +311,18 @@ async def test_turns_started_at_once_are_answered_in_contexts_of_their_own(
         assert await texts_of(stage, place["context_id"]) == ["hi", "I am aria.\n"]
 
 
-async def test_start_without_a_model_changes_nothing(open_stage: OpenStage) -> None:
-    stage = await open_stage(Models({}))
-    await stage.submit("hi")
-    placed = (await stage.call("message.path"))["messages"][0]
-    started = await stage.call("turn.start", message=placed["message_id"])
-    assert (started["models"], started["forked"]) == ([], False)
-    assert len(stage.kernel.contexts.rows()) == 1
-
-
-async def test_start_of_a_turn_by_a_model_is_rejected(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate(), ARIA))
-    block = await stage.submit("hi")
-    await stage.runner.wait_idle()
-    principal = await stage.kernel.principal("aria", PrincipalKind.MODEL)
-    aria = stage.kernel.open_session(principal, "test")
-    with raises(ErrorCode.INVALID_PARAMS):
-        await stage.kernel.call(aria, "turn.start", {"message": block})
-
-
-async def test_start_at_what_answers_nobody_is_rejected(open_stage: OpenStage) -> None:
+async def test_start_by_a_model_or_at_what_answers_nobody_is_rejected(
+    open_stage: OpenStage,
+) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
     placed = await stage.call("message.append", messages=[{"role": "assistant", "content": "a"}])
     with raises(ErrorCode.INVALID_PARAMS) as rejected:
         await stage.call("turn.start", message=placed["message_id"])
     assert "answers no message of a person" in rejected.value.message
+    block = await stage.play("hi")
+    aria = stage.kernel.open_session(await stage.kernel.principal("aria"), "test")
+    with raises(ErrorCode.INVALID_PARAMS):
+        await stage.kernel.call(aria, "turn.start", {"message": block})
 
 
 class FailsOnce:

@@ -86,8 +86,13 @@ async def test_refused_request_is_sent_again_smaller(open_stage: OpenStage) -> N
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
-async def test_third_refusal_ends_the_turn(open_stage: OpenStage) -> None:
-    stage, provider = await replying(open_stage, DONE)
+async def test_third_refusal_or_one_of_what_cannot_be_shortened_ends_the_turn(
+    open_stage: OpenStage,
+) -> None:
+    stage, provider = await replying(open_stage, [TOO_LONG])
+    await stage.play("Hello?")
+    assert len(provider.prompts) == 1
+    assert "and the model takes fewer." in stage.text(stage.headers()[-1])
     await talked(stage, provider)
     before = len(provider.prompts)
     provider.then([TOO_LONG])
@@ -102,16 +107,16 @@ async def test_third_refusal_ends_the_turn(open_stage: OpenStage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "budget", "said"),
+    ("window", "budget", "sent"),
     [
-        (ModelWindow(input=10_000, output=500), None, "at most 9,500 are sent"),
-        (ModelWindow(input=10_000, output=500), 9_000, "at most 9,000 are sent"),
-        (ModelWindow(input=10_000, output=500, separate=True), None, "at most 10,000 are sent"),
-        (None, 9_000, "at most 9,000 are sent"),
+        (ModelWindow(input=10_000, output=500), None, "9,500"),
+        (ModelWindow(input=10_000, output=500), 9_000, "9,000"),
+        (ModelWindow(input=10_000, output=500, separate=True), None, "10,000"),
+        (None, 9_000, "9,000"),
     ],
 )
 async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
-    open_stage: OpenStage, window: ModelWindow | None, budget: int | None, said: str
+    open_stage: OpenStage, window: ModelWindow | None, budget: int | None, sent: str
 ) -> None:
     settings = TurnSettings(limits=ContextTable(budget=budget))
     stage, provider = await replying(open_stage, DONE, window=window, settings=settings)
@@ -119,16 +124,7 @@ async def test_prompt_that_alone_is_too_long_ends_the_turn_unsent(
     assert provider.prompts == []
     last = stage.headers()[-1]
     assert (last.kind, last.metadata[ERROR_KIND]) == (BlockKind.ERROR, "context_too_long")
-    assert said in stage.text(last)
-
-
-async def test_refused_prompt_that_cannot_be_shortened_ends_the_turn_without_a_made_up_limit(
-    open_stage: OpenStage,
-) -> None:
-    stage, provider = await replying(open_stage, [TOO_LONG])
-    await stage.play("Hello?")
-    assert len(provider.prompts) == 1
-    assert "and the model takes fewer." in stage.text(stage.headers()[-1])
+    assert f"at most {sent} are sent" in stage.text(last)
 
 
 async def test_huge_results_of_the_live_turn_are_hidden_and_the_prompt_stays(

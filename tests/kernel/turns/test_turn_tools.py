@@ -71,32 +71,28 @@ async def test_usage_is_kept_with_the_round_and_summed(open_stage: OpenStage) ->
     assert (await stage.call("context.usage"))["used"] == total
 
 
-async def test_usage_is_told_by_context_and_by_principal(open_stage: OpenStage) -> None:
+async def test_usage_is_told_by_context_and_by_principal_also_after_a_restart(
+    tmp_path: Path, open_stage: OpenStage
+) -> None:
     stage, _ = await replying(
         open_stage, [TextDelta("Done."), TokenUsage(input_tokens=100, output_tokens=10)]
     )
     await stage.play("Go.")
-    bo = await stage.actor("bo")
-    await stage.play("Go.", bo)
-    assert len((await stage.call("kernel.usage"))["sums"]) == 2
-    (one,) = (await stage.call("kernel.usage", principal="bo"))["sums"]
-    assert (one["username"], one["used"]["unpriced"]) == ("bo", 1)
-    await stage.call("context.create", label="other")
-    assert (await stage.call("kernel.usage", context="other"))["sums"] == []
-
-
-async def test_usage_survives_a_restart(tmp_path: Path, open_stage: OpenStage) -> None:
-    stage, _ = await replying(
-        open_stage, [TextDelta("Done."), TokenUsage(input_tokens=100, output_tokens=10)]
-    )
-    await stage.play("Go.")
+    await stage.play("Go.", await stage.actor("bo"))
     total = (await stage.call("kernel.usage"))["total"]
     await stage.runner.close()
     await stage.kernel.close()
     kernel = await open_kernel(tmp_path / "0")
     try:
         amy = kernel.open_session(kernel.owner, "test")
-        assert (await kernel.call(amy, "kernel.usage"))["total"] == total
+        found = await kernel.call(amy, "kernel.usage")
+        assert (found["total"], len(found["sums"])) == (total, 2)
+        (one,) = (await kernel.call(amy, "kernel.usage", {"principal": "bo"}))["sums"]
+        assert (one["username"], one["used"]["unpriced"]) == ("bo", 1)
+        await kernel.call(amy, "context.create", {"label": "other"})
+        assert (await kernel.call(amy, "kernel.usage", {"context": "other"}))["sums"] == []
+        request = await kernel.call(amy, "context.request", {"context": "default"})
+        assert "payload" not in request, "it has no models, as the one before had"
     finally:
         await kernel.close()
 
@@ -150,14 +146,6 @@ async def test_request_is_shown_as_the_provider_would_send_it_with_keys_masked(
     assert (await stage.call("context.request", **narrow))["max_tokens"] < 1_500
 
 
-async def test_request_of_a_scripted_model_shows_its_messages_only(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate(), recording("aria", DONE)))
-    await stage.play("Hello?")
-    shown = await stage.call("context.request", model="aria")
-    assert "payload" not in shown
-    assert [one["role"] for one in shown["messages"]] == ["user", "assistant"]
-
-
 async def states(stage: Stage) -> list[tuple[str, str, int | None]]:
     works = (await stage.call("turn.queue"))["works"]
     return [(one["username"], one["state"], one.get("round")) for one in works]
@@ -178,22 +166,25 @@ async def test_queue_lists_what_runs_waits_and_retries(open_stage: OpenStage) ->
     assert await states(stage) == []
 
 
-async def test_failed_turn_goes_on_where_it_ended(open_stage: OpenStage) -> None:
-    provider = Replying([TextDelta("I have"), OVERLOADED], [TextDelta(" finished."), End("x")])
-    stage = await open_stage(remote(provider))
+async def test_turn_that_failed_or_was_interrupted_goes_on_where_it_ended(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(0)
+    stage, provider = await replying(open_stage, [TextDelta("I have"), OVERLOADED], DONE)
     prompt = await stage.play("Go.")
-    error = stage.of_kind(BlockKind.ERROR)[0]
-    answered = await stage.call("turn.retry", message=error.id)
+    answered = await stage.call("turn.retry", message=stage.of_kind(BlockKind.ERROR)[0].id)
     assert (answered["model"], answered["message_id"]) == ("aria", prompt)
     await stage.runner.wait_idle()
     assert "I have" in str(provider.prompts[1].conversation.messages)
     last = stage.headers()[-1]
-    assert (last.parent, stage.text(last)) == (prompt, " finished.")
-
-
-async def test_interrupted_turn_goes_on_where_it_ended(open_stage: OpenStage) -> None:
-    gate = Gate(0)
-    stage, _ = await replying(open_stage, [TextDelta("I have"), lambda: gate(0)], DONE)
+    assert (last.parent, stage.text(last)) == (prompt, "Done.")
+    for message, code in (
+        (last.id, ErrorCode.INVALID_TRANSITION),
+        (prompt, ErrorCode.INVALID_PARAMS),
+    ):
+        with raises(code):
+            await stage.call("turn.retry", message=message)
+    provider.then([TextDelta("I have"), lambda: gate(0)], DONE)
     await stage.submit("Go.")
     await gate.shut()
     await stage.interrupt()
@@ -201,15 +192,6 @@ async def test_interrupted_turn_goes_on_where_it_ended(open_stage: OpenStage) ->
     await stage.call("turn.retry", message=text.id)
     await stage.runner.wait_idle()
     assert stage.shown()[-1] == ("text", "done", "Done.")
-
-
-async def test_turn_that_ended_well_is_not_retried(open_stage: OpenStage) -> None:
-    stage = await open_stage(remote(Replying(DONE)))
-    prompt = await stage.play("Go.")
-    with raises(ErrorCode.INVALID_TRANSITION):
-        await stage.call("turn.retry", message=stage.headers()[-1].id)
-    with raises(ErrorCode.INVALID_PARAMS):
-        await stage.call("turn.retry", message=prompt)
 
 
 async def test_model_of_a_context_answers_what_names_none(open_stage: OpenStage) -> None:
@@ -248,6 +230,9 @@ async def test_wait_answers_when_the_turn_is_over_and_all_is_on_disk(
     gate = Gate(0)
     stage = await open_stage(scripted(gate, SPEECH))
     message = await stage.submit("Hi.")
+    shown = await stage.call("context.request", model="aria")
+    assert "payload" not in shown, "a scripted model is sent nothing"
+    assert [one["role"] for one in shown["messages"]] == ["user"]
     waiting = asyncio.ensure_future(stage.call("turn.wait", message=message))
     await gate.shut()
     assert not waiting.done()

@@ -134,10 +134,10 @@ async def test_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage) -
         async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
             yield ToolCallEvent(f"c{request.round}", "nothing", {})
 
-    stage = await open_stage(Models({"aria": Eager()}))
+    stage = await open_stage(Models({"aria": Eager()}), settings=TurnSettings(max_rounds=9))
     await stage.play("Go.")
     assert stage.shown()[-1][0] == "error"
-    assert "after 100 rounds" in stage.shown()[-1][2]
+    assert "after 9 rounds" in stage.shown()[-1][2]
     assert not stage.unfinished()
 
 
@@ -173,7 +173,7 @@ async def test_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenSta
 
 
 async def test_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage) -> None:
-    stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 300)))
+    stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 60)))
     shown: list[PresenceState | None] = []
     stage.context.presence.changed.listen(lambda _, state: shown.append(state))
     started = time.monotonic()
@@ -225,30 +225,30 @@ def check_answered(stage: Stage, provider: Replying) -> None:
         assert not open_tool_uses(prompt.conversation.messages)
 
 
-PASSING = {
-    "429 with delay": (RATE_LIMITED, 8.0),
-    "429 without delay": (ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED), 2.0),
-    "500": (ProviderError("Internal error (500).", ErrorKind.OVERLOADED), 2.0),
-    "529": (OVERLOADED, 2.0),
-    "silence": (ProviderError("Nothing came for 60 s.", ErrorKind.UNREACHABLE), 2.0),
-}
+PASSING = (
+    (RATE_LIMITED, 8.0),
+    (ProviderError("Too many requests (429).", ErrorKind.RATE_LIMITED), 2.0),
+    (OVERLOADED, 2.0),
+    (ProviderError("Nothing came for 60 s.", ErrorKind.UNREACHABLE), 2.0),
+)
 
 
-@pytest.mark.parametrize(("error", "seconds"), PASSING.values(), ids=PASSING)
-async def test_passing_error_is_retried_where_everybody_sees_it(
-    open_stage: OpenStage, error: ProviderError, seconds: float
-) -> None:
-    provider = Replying([error], DONE)
-    stage, waits = await played(open_stage, provider)
-    assert waits.seconds == [seconds]
-    notice, answer = stage.headers()[1:]
-    said = f"{error.message} Retrying in {seconds:g} s (1 of 4).\n"
-    assert (notice.kind, notice.status, stage.text(notice)) == ("error", "done", said)
-    assert notice.excluded
-    about = notice.metadata[RETRY]
-    assert (about["attempt"], about["attempts"], about["seconds"]) == (1, 4, seconds)
-    assert (about["kind"], "until" in about) == (error.kind, True)
-    assert (answer.status, stage.text(answer)) == ("done", "Done.")
+async def test_passing_error_is_retried_where_everybody_sees_it(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    stage, waits = await opened(open_stage, provider)
+    for error, seconds in PASSING:
+        provider.then([error], DONE)
+        await stage.play("Go.")
+        assert waits.seconds.pop() == seconds, error
+        notice, answer = stage.headers()[-2:]
+        said = f"{error.message} Retrying in {seconds:g} s (1 of 4).\n"
+        assert (notice.kind, notice.status, stage.text(notice)) == ("error", "done", said)
+        assert notice.excluded
+        about = notice.metadata[RETRY]
+        assert (about["attempt"], about["attempts"], about["seconds"]) == (1, 4, seconds)
+        assert (about["kind"], "until" in about) == (error.kind, True)
+        assert (answer.status, stage.text(answer)) == ("done", "Done.")
+    assert not waits.seconds
 
 
 async def test_error_that_does_not_pass_ends_the_turn_after_four_retries(
@@ -281,25 +281,24 @@ async def test_retry_that_waits_is_seen_and_ends_with_an_interrupt(open_stage: O
     assert not stage.runner.busy
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        [ProviderError("The key is wrong (401).", ErrorKind.UNAUTHORISED)],
-        [ProviderError("The key is wrong (401).", ErrorKind.QUOTA)],
-        [ProviderError("The key is wrong (401).", ErrorKind.INVALID_REQUEST)],
-        [ProviderError("Come back tomorrow.", ErrorKind.RATE_LIMITED, 90_000)],
-        [TextDelta("I thi"), OVERLOADED],
-    ],
-    ids=["unauthorised", "quota", "invalid request", "too long a delay", "after text"],
+LASTING: Sequence[Sequence[TurnEvent]] = (
+    *([ProviderError("No.", kind)] for kind in (ErrorKind.UNAUTHORISED, ErrorKind.QUOTA)),
+    [ProviderError("No.", ErrorKind.INVALID_REQUEST)],
+    [ProviderError("Come back tomorrow.", ErrorKind.RATE_LIMITED, 90_000)],
+    [TextDelta("I thi"), OVERLOADED],
 )
-async def test_error_that_asking_again_does_not_help_is_not_retried(
-    open_stage: OpenStage, reply: list[Any]
-) -> None:
-    provider = Replying(reply)
-    stage, waits = await played(open_stage, provider)
-    assert (waits.seconds, len(provider.requests)) == ([], 1)
-    assert error_of(stage) == (reply[-1].message, reply[-1].kind)
-    assert not stage.unfinished()
+
+
+async def test_error_that_asking_again_does_not_help_is_not_retried(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    stage, waits = await opened(open_stage, provider)
+    for number, reply in enumerate(LASTING, 1):
+        provider.then(reply)
+        await stage.play("Go.")
+        assert (waits.seconds, len(provider.requests)) == ([], number), reply
+        last = reply[-1]
+        assert isinstance(last, ProviderError) and error_of(stage) == (last.message, last.kind)
+        assert not stage.unfinished()
 
 
 async def test_error_after_thoughts_is_retried_and_they_are_not_sent_back(
@@ -321,29 +320,28 @@ async def test_error_after_a_call_answers_the_call_without_running_it(
     assert not (stage.kernel.project / "ran").exists()
 
 
-TRUNCATED = End("truncated")
+CUT_OFF = End("truncated"), End("max_tokens")
 
 
 async def test_answer_cut_off_before_it_began_is_retried(open_stage: OpenStage) -> None:
-    provider = Replying([TRUNCATED], DONE)
+    provider = Replying([CUT_OFF[0]], DONE)
     stage, waits = await played(open_stage, provider)
     assert waits.seconds == [2]
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
-@pytest.mark.parametrize("end", [TRUNCATED, End("max_tokens")])
-@pytest.mark.parametrize(
-    ("event", "kind"), [(ThinkingDelta("Hm"), "thinking"), (TextDelta("Wel"), "text")]
-)
-async def test_cut_off_text_says_so(
-    open_stage: OpenStage, event: TurnEvent, kind: str, end: End
-) -> None:
-    stage, _ = await played(open_stage, Replying([event, end]))
-    last = stage.headers()[-1]
-    assert (last.kind, last.status, last.stop_reason) == (kind, "done", end.stop_reason)
+async def test_cut_off_text_says_so(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    stage, _ = await opened(open_stage, provider)
+    for event, kind in ((ThinkingDelta("Hm"), "thinking"), (TextDelta("Wel"), "text")):
+        for end in CUT_OFF:
+            provider.then([event, end])
+            await stage.play("Go.")
+            last = stage.headers()[-1]
+            assert (last.kind, last.status, last.stop_reason) == (kind, "done", end.stop_reason)
 
 
-@pytest.mark.parametrize("end", [TRUNCATED, End("max_tokens")])
+@pytest.mark.parametrize("end", CUT_OFF)
 async def test_call_that_was_cut_off_is_answered_and_never_run(
     open_stage: OpenStage, end: End
 ) -> None:
@@ -377,62 +375,53 @@ async def test_arguments_are_seen_while_they_come_and_the_call_is_pending(
     await stage.runner.wait_idle()
     (header,) = stage.of_kind(BlockKind.TOOL_CALL)
     assert (header.status, header.input) == ("done", '{"limit": 5}')
+    begun = [ToolCallStart("c2", "shell"), ToolCallDelta("c2", '{"command":"echo hi"}')]
+    provider.then([*begun, call("shell", "c2", command="echo hi")], DONE)
+    await stage.play("Go.")
+    _, shown, result, _ = stage.shown()[-4:]
+    assert (shown, result) == (("tool_call", "done", "echo hi"), ("tool_result", "done", "hi\n"))
     check_answered(stage, provider)
 
 
-async def test_streamed_command_is_shown_as_the_command_in_the_end(open_stage: OpenStage) -> None:
-    begun: list[TurnEvent] = [
-        ToolCallStart("c1", "shell"),
-        ToolCallDelta("c1", '{"command":"echo hi"}'),
-    ]
-    provider = Replying([*begun, call("shell", command="echo hi")], DONE)
-    stage, _ = await played(open_stage, provider)
-    assert stage.shown()[1:3] == [("tool_call", "done", "echo hi"), ("tool_result", "done", "hi\n")]
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
+async def test_answer_without_content_says_why(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    stage, waits = await opened(open_stage, provider)
+    for reason, expected in (
         ("max_tokens", "The answer ended before it began: max_tokens."),
         ("end_turn", "The model has answered nothing."),
-    ],
-)
-async def test_answer_without_content_says_why(
-    open_stage: OpenStage, reason: str, expected: str
-) -> None:
-    stage, waits = await played(open_stage, Replying([End(reason)]))
-    assert error_of(stage) == (expected, "other")
+    ):
+        provider.then([End(reason)])
+        await stage.play("Go.")
+        assert error_of(stage) == (expected, "other")
     assert not waits.seconds
+    provider.then([call("context_list")], [End("end_turn")])
+    await stage.play("Go.")
+    assert stage.shown()[-1][:2] == ("tool_result", "done"), "after a call that is no error"
 
 
-async def test_empty_answer_after_a_call_ends_the_turn_without_an_error(
+HALF_CHARACTERS: Sequence[Sequence[TurnEvent]] = (
+    [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
+    [TextDelta("\ud83d"), *DONE],
+    [TextDelta("x"), End("\ud83d\nx")],
+    [ToolCallStart("\ud83d", "a\nb\ud83d"), ToolCallDelta("\ud83d", "\ud83d")],
+    [call("shell", "c1", command="\ud83d")],
+    [call("block_create", "c2", content="x", metadata={"\ud83d": "\ud83d"})],
+    [ToolCallEvent("c3", "context_list", {}, "\ud83d")],
+    [ProviderError("Busy \ud83d", ErrorKind.OVERLOADED)],
+)
+
+
+async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_turn_goes_on(
     open_stage: OpenStage,
 ) -> None:
-    stage, _ = await played(open_stage, Replying([call("context_list")], [End("end_turn")]))
-    assert stage.shown()[-1][:2] == ("tool_result", "done")
-
-
-HALF_CHARACTERS = {
-    "reasoning": [ThinkingDelta("\ud83d"), ThinkingDelta("x"), ThinkingEnd(None), *DONE],
-    "text": [TextDelta("\ud83d"), *DONE],
-    "end": [TextDelta("x"), End("\ud83d\nx")],
-    "start": [ToolCallStart("\ud83d", "a\nb\ud83d"), ToolCallDelta("\ud83d", "\ud83d")],
-    "command": [call("shell", command="\ud83d")],
-    "arguments": [call("block_create", content="x", metadata={"\ud83d": "\ud83d"})],
-    "signature": [ToolCallEvent("c1", "context_list", {}, "\ud83d")],
-    "retry": [ProviderError("Busy \ud83d", ErrorKind.OVERLOADED)],
-}
-
-
-@pytest.mark.parametrize("events", HALF_CHARACTERS.values(), ids=HALF_CHARACTERS)
-async def test_half_characters_of_a_provider_are_replaced_or_refused_and_the_turn_goes_on(
-    open_stage: OpenStage, events: Sequence[TurnEvent]
-) -> None:
-    provider = Replying(events, DONE)
-    stage, _ = await played(open_stage, provider)
-    check_answered(stage, provider)
-    assert stage.headers()[-1].kind == BlockKind.TEXT
-    assert await stage.kernel.context() is stage.context
+    provider = Replying(DONE)
+    stage, _ = await opened(open_stage, provider)
+    for events in HALF_CHARACTERS:
+        provider.then(events, DONE)
+        await stage.play("Go.")
+        check_answered(stage, provider)
+        assert stage.headers()[-1].kind == BlockKind.TEXT, events
+        assert await stage.kernel.context() is stage.context, events
 
 
 @pytest.mark.parametrize("message", ["Busy \ud83d", "x" * 8_000_001], ids=["half", "long"])
@@ -444,35 +433,31 @@ async def test_error_that_no_block_could_hold_is_shown_as_far_as_it_can(
     assert said[:4] == message[:4]
 
 
-WRONG_CALLS = {
-    "invalid JSON": (ToolCallEvent("c1", "block_read", '{"block_id": '), "not a JSON object"),
-    "unknown tool": (call("browse", url="here"), "There is no tool 'browse'"),
-    "control characters in a name": (call("sh\x1b[31m" + "x" * 500), "There is no tool"),
-    "missing argument": (call("block_read"), "block_read needs block_id"),
-    "wrong type": (call("block_read", block_id=7), "expected a string"),
-    "wrong reference": (
-        call("block_read", block_id="ar:turn_1_abcdef.user.prompt"),
-        "block_not_found",
-    ),
-    "wrong variant": (call("block_edit", block_id="x", operations=[{"op": "paint"}]), "insert"),
-    "shell without command": (call("shell", cmd="ls"), "takes `command`"),
-    "hidden argument": (call("block_create", content="x", role="user"), "does not take role"),
-}
+WRONG_CALLS = (
+    (ToolCallEvent("c1", "block_read", '{"block_id": '), "not a JSON object"),
+    (call("browse", url="here"), "There is no tool 'browse'"),
+    (call("sh\x1b[31m" + "x" * 500), "There is no tool"),
+    (call("block_read"), "block_read needs block_id"),
+    (call("block_read", block_id=7), "expected a string"),
+    (call("block_read", block_id="ar:turn_1_abcdef.user.prompt"), "block_not_found"),
+    (call("block_edit", block_id="x", operations=[{"op": "paint"}]), "insert"),
+    (call("shell", cmd="ls"), "takes `command`"),
+    (call("block_create", content="x", role="user"), "does not take role"),
+)
 
 
-@pytest.mark.parametrize(("event", "said"), WRONG_CALLS.values(), ids=WRONG_CALLS)
-async def test_wrong_call_is_answered_with_what_is_wrong(
-    open_stage: OpenStage, event: ToolCallEvent, said: str
-) -> None:
-    provider = Replying([event], DONE)
-    stage, _ = await played(open_stage, provider)
-    check_answered(stage, provider)
-    assert said in stage.results()[0]
-    (answer,) = [
-        one for one in provider.prompts[1].conversation.messages if isinstance(one, ToolMessage)
-    ]
-    assert answer.is_error
-    assert stage.shown()[-1] == ("text", "done", "Done.")
+async def test_wrong_call_is_answered_with_what_is_wrong(open_stage: OpenStage) -> None:
+    provider = Replying(DONE)
+    stage, _ = await opened(open_stage, provider)
+    for event, said in WRONG_CALLS:
+        provider.then([event], DONE)
+        await stage.play("Go.")
+        check_answered(stage, provider)
+        assert said in stage.results()[-1]
+        messages = provider.prompts[-1].conversation.messages
+        answer = [one for one in messages if isinstance(one, ToolMessage)][-1]
+        assert answer.is_error, event
+        assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
 async def test_command_that_hangs_is_stopped_at_its_limit(open_stage: OpenStage) -> None:
