@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.patch import Hunk, Patch, plan_patch, split_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import TextSplice
 from tests.errors import raises
 from tests.kernel.splicing import apply_minimal, apply_splices
 
@@ -106,15 +105,6 @@ def test_patch_of_any_text_fails_only_with_patch_failed(patch: str) -> None:
         except AntiphonError as error:
             if error.code is not ErrorCode.PATCH_FAILED:
                 raise
-
-
-def test_patch_plan_touches_changed_characters_only() -> None:
-    before = "one two\nthree four\nfive\n"
-    after = "one 2\nthree 4\nfive\n"
-    assert plan_patch(before, diff(before, after)) == [
-        TextSplice(4, 3, "2"),
-        TextSplice(12, 4, "4"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -270,12 +260,12 @@ def test_hunks_out_of_order_or_over_each_other_are_refused() -> None:
 
 
 def test_patch_of_very_many_hunks_that_are_not_there_is_refused_in_time() -> None:
-    text = "a\n" * 500_000
-    patch = "".join(f"@@ -{n} +{n} @@\n-b\n+c\n" for n in range(1, 20_001))
+    text = "a\n" * 100_000
+    patch = "".join(f"@@ -{n} +{n} @@\n-b\n+c\n" for n in range(1, 5_001))
     begun = time.process_time()
     error = refusal(text, patch)
-    assert time.process_time() - begun < 10
-    assert len(error.details["errors"]) == 20_000
+    assert time.process_time() - begun < 3
+    assert len(error.details["errors"]) == 5_000
     assert "too many hunks" in error.details["errors"][-1]
 
 
@@ -369,10 +359,9 @@ def patched_or_none(text: str, patch: str) -> str | None:
         return None
 
 
-@pytest.mark.parametrize("context", range(1, 4))
-def test_patch_of_git_is_applied_as_by_git(tmp_path: Path, context: int) -> None:
-    rng, git = random.Random(context), Git(tmp_path)
-    for _ in range(20):
+def test_patch_of_git_is_applied_as_by_git(tmp_path: Path) -> None:
+    rng, git = random.Random(1), Git(tmp_path)
+    for context in (1, 2, 3) * 7:
         before = some_text(rng)
         after = mutated(rng, before)
         if patch := git.diff(before, after, f"-U{context}"):
@@ -384,7 +373,7 @@ def test_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at
     tmp_path: Path,
 ) -> None:
     rng, git, seen = random.Random(2), Git(tmp_path), Counter[str]()
-    for _ in range(80):
+    for _ in range(40):
         before = some_text(rng)
         after, target = mutated(rng, before), mutated(rng, before)
         found = patched_or_none(target, patch) if (patch := git.diff(before, after)) else None
@@ -395,7 +384,7 @@ def test_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at
         else:
             assert found == git.apply(target, patch), (target, patch)
             seen["as git"] += 1
-    assert seen["merged"] > 15 and seen["refused"] > 15 > seen["as git"], seen
+    assert seen["merged"] > 7 and seen["refused"] > 7 > seen["as git"], seen
 
 
 OF_TWO = """\
