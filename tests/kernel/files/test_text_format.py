@@ -208,7 +208,7 @@ def test_bytes_that_are_not_certainly_a_text_are_binary(data: bytes, reason: str
     assert found.reason.endswith(reason)
 
 
-@pytest.mark.parametrize("size", [50, 500, 50_000])
+@pytest.mark.parametrize("size", [50, 5_000])
 def test_random_bytes_are_binary(size: int) -> None:
     rng = random.Random(size)
     for _ in range(20):
