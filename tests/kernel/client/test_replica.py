@@ -261,7 +261,7 @@ async def test_replica_ends_whenever_it_is_closed(served: ServedKernel) -> None:
         return limit
 
     usual = 0
-    for attempt in range(150):
+    for attempt in range(40):
         replica = Replica(served.locate)
         running = asyncio.create_task(replica.run())
         if attempt % 10 == 0:
