@@ -70,8 +70,10 @@ async def test_draft_header_with_foreign_author_is_corrected(
 
 @pytest.mark.parametrize("case", ["itself", "nothing", "too deep"])
 async def test_draft_that_cannot_answer_what_it_says_is_refused(
-    context: Context, bo: Actor, make: Make, case: str
+    context: Context, bo: Actor, make: Make, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    limits = context.limits.model_copy(update={"parent_depth": 5})
+    monkeypatch.setattr(context, "limits", limits)
     block = await make("0")
     for _ in range(context.limits.parent_depth - 2 if case == "too deep" else 0):
         block = await make("deeper", parent_id=block)
