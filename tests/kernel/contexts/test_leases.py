@@ -51,22 +51,17 @@ async def test_a_lease_that_nobody_renews_interrupts_the_block(leasing: Kernel) 
     assert read["content"] == "one " and "lease" not in read
 
 
-@pytest.mark.parametrize(
-    ("tool", "params"),
-    [
+async def test_each_write_renews_the_lease(kernel: Kernel) -> None:
+    block = await new_block(kernel)
+    for tool, params in (
         ("block.append", {"text": "x"}),
         ("block.append", {"text": "x", "stream": True}),
         ("block.splice", {"offset": 0, "insert": "x"}),
-    ],
-)
-async def test_each_write_renews_the_lease(
-    kernel: Kernel, tool: str, params: dict[str, Any]
-) -> None:
-    block = await new_block(kernel)
-    before = kernel.writers.next_lease_end
-    await call_once(kernel, tool, {"block_id": block, **params})
-    after = kernel.writers.next_lease_end
-    assert before is not None and after is not None and before < after
+    ):
+        before = kernel.writers.next_lease_end
+        await call_once(kernel, tool, {"block_id": block, **params})
+        after = kernel.writers.next_lease_end
+        assert before is not None and after is not None and before < after, (tool, params)
 
 
 async def test_the_lease_is_shown_by_read_until_the_block_is_done(
