@@ -129,17 +129,6 @@ async def test_kept_index_with_later_updates_is_whole() -> None:
     assert_same(later, lazy.item_index, read_off(later))
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-async def test_index_that_is_read_uses_the_ids_of_the_document(is_kept: bool) -> None:
-    document, _ = written(4, 30)
-    lazy = LazyItemIndex(document, read_off(document).encode() if is_kept else None)
-    await lazy.read()
-    for block in document.block_ids():
-        found = lazy.item_index.block(block)
-        assert found is not None
-        assert found.block is block
-
-
 @pytest.mark.parametrize(
     ("kept", "reason"),
     [
