@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.contexts.context_journal import ContextJournal
 from antiphon_kernel.contexts.opening import RecentBlocks, segments
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.storage import StoredOp
@@ -50,26 +49,6 @@ async def test_replica_of_recent_blocks_lacks_the_oldest_and_knows_context_and_m
     assert replica.document.stated_values() == full.stated_values()
     assert replica.document.members() == full.members()
     assert (replica.document.context, replica.document.label) == (full.context, "default")
-
-
-async def test_short_context_comes_whole(served: ServedKernel) -> None:
-    block = await served.block("only")
-    replica = await served.replica(recent=RECENT)
-    assert (held(replica.document), replica.omitted) == ({block: "only"}, 0)
-
-
-async def test_earlier_blocks_come_when_asked_for(
-    served: ServedKernel, replica: Replica, blocks: list[str]
-) -> None:
-    replaced = asyncio.Event()
-    replica.document_replaced.listen(replaced.set)
-    await replica.read_earlier(2 * RECENT - 1)
-    await replaced.wait()
-    assert list(replica.document.block_ids()) == blocks[-2 * RECENT + 1 :]
-    await replica.read_earlier(ALL)
-    await until(lambda: not replica.omitted)
-    await matches(served, replica)
-    assert replica.document.epoch == (await served.context()).row.epoch
 
 
 async def test_open_blocks_are_among_the_recent_ones_however_old(
@@ -231,22 +210,6 @@ async def test_earlier_blocks_come_when_asked_for_before_any_have(
     proxy.go_on()
     await until(lambda: list(replica.document.block_ids()) == blocks)
     await proxy.close()
-
-
-async def test_next_document_that_does_not_come_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[Document] = []
-
-    def close(document: Document) -> None:
-        closed.append(document)
-
-    monkeypatch.setattr(Document, "close", close)
-    copy = LocalReplica(1)
-    copy.document.omit({"epoch": "1"}, {})
-    copy.document.has_parts = True
-    copy.begin_anew(Omitted(1, {}, {}))
-    abandoned = copy.incoming
-    copy.begin_anew(Omitted(1, {}, {}))
-    assert closed == [abandoned]
 
 
 async def test_client_that_omits_what_it_has_not_asked_to_is_hung_up(served: ServedKernel) -> None:

@@ -172,11 +172,3 @@ async def test_first_change_introduces_whoever_makes_it_in_the_same_transaction(
     again = await (await open_kernel()).context()
     assert again.document.member(bo.principal.id) == member
     assert again.seq == seq + 1
-
-
-async def test_ensure_member_called_twice_writes_once(context: Context, bo: Actor) -> None:
-    first = context.ensure_member(bo)
-    seq = context.seq
-    assert context.ensure_member(bo) == first
-    assert (first.username, context.seq) == ("bo", seq)
-    await context.wait_persisted()

@@ -92,10 +92,3 @@ async def test_a_dismissed_session_leaves_no_lease(kernel: Kernel, bo: Actor) ->
     kernel.sessions.dismiss(dismissal, lambda one: one is actor)
     await kernel.close_session(actor)
     assert await status(kernel, block) == ("error", "interrupted")
-
-
-async def test_a_lease_does_not_outlive_the_kernel(open_kernel: OpenKernel) -> None:
-    kernel = await open_kernel()
-    block = await new_block(kernel)
-    await kernel.close()
-    assert await status(await open_kernel(), block) == ("error", "interrupted")

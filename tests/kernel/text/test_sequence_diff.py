@@ -83,11 +83,6 @@ def test_splices_make_the_other_text(before: str, after: str) -> None:
     assert apply_splices(before, plan_difference(before, after)) == after
 
 
-@given(texts)
-def test_same_text_takes_no_splice(text: str) -> None:
-    assert plan_difference(text, text) == []
-
-
 def test_changed_word_is_all_that_changes() -> None:
     before = "".join(f"line {number}\n" for number in range(2_000))
     after = before.replace("line 700\n", "line seven hundred\n")
