@@ -603,13 +603,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
         mutates=True,
         takes=_among_messages,
     ),
-    _cell_command(
-        "restore",
-        (),
-        "Give the cell the text that it had in an earlier version; can be undone.",
-        title="Restore an earlier version of the cell",
-        mutates=True,
-    ),
     _arrange_cell(
         "fork_here",
         ("F",),

@@ -301,7 +301,10 @@ class MarkdownState(NamedTuple):
 
 
 class MarkdownCutter:
-    """Cuts Markdown where parsing can start afresh."""
+    """Cuts Markdown where parsing can start afresh.
+
+    An ordered list that is cut goes on with the number that is written there.
+    """
 
     def __init__(
         self, width: int, theme: CellTheme, *, newlines: bool = False, size: int = SEGMENT

@@ -138,7 +138,7 @@ class PlainCutter:
         breaks = NEWLINE if self._look.styles is None else _RETURN
         long = end_of_long_line(text, start.offset, offset or len(text), breaks)
         offset = long or offset
-        if not offset or offset == len(text):
+        if not offset or text[offset:] in ("", "\r"):
             return None
         state = start.state if isinstance(start.state, SgrState) else PLAIN
         if self._look.styles is not None:

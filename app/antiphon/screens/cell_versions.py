@@ -11,10 +11,6 @@ from antiphon.screens.action_scope import Controller
 from antiphon.screens.cell_list import results_of
 from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.known_contexts import fork_context
-from antiphon.screens.picker import PickerEntry, choose
-from antiphon.time_format import format_absolute
-
-LISTED_VERSIONS: Final = 500
 
 EDITS: Final = frozenset({"edit", "splice", "apply_patch", "restore", "sync", "undo", "redo"})
 """Operations by which a text is edited, and not written for the first time."""
@@ -55,34 +51,6 @@ class CellVersions(Controller):
         params = {"block_id": block, "after_version": after, "limit": count}
         history = await self._scope.call("block.history", params)
         return () if history is None else history["versions"]
-
-    async def action_restore(self) -> None:
-        """Give the chosen cell the text of an earlier version."""
-        block = self._scope.cell_to("restore")
-        if block is None:
-            return
-        if (reason := self._source.edit_denied_reason(block)) is not None:
-            self._hint(reason)
-            return
-        versions = await self._last(block, LISTED_VERSIONS)
-        if len(versions) < 2:
-            self._hint("There is no earlier version of this cell.")
-            return
-        choices = [
-            PickerEntry(
-                str(one["version"]),
-                f"version {one['version']} · {format_absolute(one['time'])} · {self._changer(one)}",
-                one["operation"],
-            )
-            for one in reversed(versions[:-1])
-        ]
-        title = f"Restore {self._scope.name(block)} as it was at"
-        version = await choose(self._cells.app, title, choices)
-        if version is None:
-            return
-        params = {"block_id": block, "version": int(version)}
-        if await self._scope.call("block.restore", params) is not None:
-            self._hint(f"Restored version {version} · <key:undo> takes that back")
 
     async def show_history(self, block: str | None, version: int | None = None) -> None:
         """Go through the versions of a cell or the page, from one on; do what is chosen there."""

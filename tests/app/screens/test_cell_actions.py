@@ -256,7 +256,7 @@ async def test_split_is_undone_and_made_again_until_others_wrote_in_its_second_c
     assert shown_cells(there)[:2] == ["mine\nzero\none\n", "two\nthree four"]
 
 
-async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_forked_from(
+async def test_focused_cell_is_copied_dated_and_forked_from(
     there: Opened, three: tuple[str, str, str]
 ) -> None:
     await there.palette("Copy the cell as Markdown")
@@ -270,15 +270,6 @@ async def test_focused_cell_is_copied_dated_restored_to_an_earlier_version_and_f
     await there.hint("¶2 · bela began it at")
     assert "version 2 by you" in (there.screen.frame.notice.hint or "")
     there.screen.frame.notice.clear_hint()
-    await there.palette("Restore an earlier version of the cell")
-    await there.sees("· bela")
-    await there.type("version 1 ")
-    await until(lambda: not there.shows("version 2"), "only version 1")
-    await there.press("enter")
-    await cells_become(there, "one", "two", "three")
-    await there.hint("Restored version 1")
-    await there.press("u")
-    await cells_become(there, "one", "twice two", "three")
     before = there.screen
     await there.palette("Fork from this cell")
     await until(lambda: there.screen is not before, "another screen")
