@@ -220,7 +220,7 @@ def test_merge_of_long_texts_takes_bounded_effort() -> None:
     )
     start = time.process_time()
     merged = merge_texts(base, ours, theirs)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 3
     assert resolve(merged, dict.fromkeys(range(len(merged.conflicts)), Resolution.OURS)).text
     assert merged.conflicts
 

@@ -253,7 +253,7 @@ def test_patch_of_very_many_hunks_that_are_not_there_is_refused_in_time() -> Non
     patch = "".join(f"@@ -{n} +{n} @@\n-b\n+c\n" for n in range(1, 5_001))
     begun = time.process_time()
     error = refusal(text, patch)
-    assert time.process_time() - begun < 3
+    assert time.process_time() - begun < 5
     assert len(error.details["errors"]) == 5_000
     assert "too many hunks" in error.details["errors"][-1]
 

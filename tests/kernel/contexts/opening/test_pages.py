@@ -57,12 +57,12 @@ async def test_page_is_the_last_blocks_or_as_many_before_a_block_as_behind(
 
 async def test_page_with_a_long_text_has_fewer_blocks_and_no_cut_text(call: Caller) -> None:
     for number in range(3):
-        await call("block.create", kind="text", content=f"{number} " * (PAGE_CHARACTERS // 100))
+        await call("block.create", kind="text", content=f"{number} " * 100)
     text = "long " * (PAGE_CHARACTERS // 5 - 100)
     await call("block.create", kind="text", content=text)
     page = await call("context.page")
     assert page["blocks"][-1]["content"] == text
-    assert len(page["blocks"]) == 1
+    assert 1 < len(page["blocks"]) < 4
     await call("block.create", kind="text", content=text)
     page = await call("context.page")
     assert [one["content"] for one in page["blocks"]] == [text]
