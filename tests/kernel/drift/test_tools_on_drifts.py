@@ -21,7 +21,7 @@ from tests.kernel.drift.staging import content
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel, check_error
 from tests.kernel.tools.files import PNG, sent
 
-SEEDS: Final = range(int(os.environ.get("ANTIPHON_CASES", "1")))
+SEEDS: Final = range(int(os.environ.get("ANTIPHON_CASES", "2")))
 STEPS: Final = 40
 MOST_CONTEXTS: Final = 4
 
