@@ -19,6 +19,7 @@ import fcntl
 import gc
 import importlib
 import json
+import multiprocessing.util
 import os
 import pkgutil
 import platform
@@ -140,12 +141,24 @@ class ForkedProcess(subprocess.Popen[Any]):
 # In the server and what it forks
 
 
-def _fork_here(request: dict[str, Any], files: list[int]) -> int:
+def _fork_here(request: dict[str, Any], files: Sequence[int]) -> int:
     """Fork this process, which has imported the program."""
     pid = os.fork()
     if pid == 0:
         _become(request, files)
     return pid
+
+
+def _fork_passing(path: Any, args: Sequence[Any], files: Sequence[int]) -> int:
+    """Fork this process in place of a process of `multiprocessing`, which would import it anew."""
+    if args[-2] != "-c" or not args[-1].startswith("from multiprocessing."):
+        return _SPAWN(path, args, files)
+    now = {"session": False, "terminal": False, "cwd": ".", "before": "", "env": dict(os.environ)}
+    request = {"code": args[-1], "argv": ["-c"], "kept": [*map(int, files)], **now}
+    return _fork_here(request, [0, 1, 2])
+
+
+_SPAWN: Final = multiprocessing.util.spawnv_passfds
 
 
 def _become(request: dict[str, Any], files: Sequence[int] | None = None) -> None:
@@ -179,7 +192,10 @@ def _become(request: dict[str, Any], files: Sequence[int] | None = None) -> None
         sys.argv = list(request["argv"])
         try:
             context = contextvars.Context()
-            context.run(runpy.run_module, request["module"], run_name="__main__")
+            if "code" in request:
+                context.run(exec, request["code"], {})
+            else:
+                context.run(runpy.run_module, request["module"], run_name="__main__")
             code = 0
         except SystemExit as end:
             code = _code_of(end)
@@ -285,6 +301,7 @@ def serve(control: socket.socket) -> None:
     subprocess.Popen = ForkedProcess  # type: ignore[misc, assignment]
     os.execve = _exec  # type: ignore[assignment]
     os.execv = _exec  # type: ignore[assignment]
+    multiprocessing.util.spawnv_passfds = _fork_passing  # type: ignore[assignment]
     gc.freeze()
     gc.enable()
     while True:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -161,8 +160,3 @@ class RelayThread:
 def message(words: str) -> dict[str, Any]:
     """Return the fields of a message."""
     return {"role": "user", "kind": "text", "status": "done", "content": words}
-
-
-def lines_of(debug: str) -> Sequence[str]:
-    """Return what `ssh -v` says of the authentication, without what differs each time."""
-    return [line for line in debug.splitlines() if "uthenti" in line or "Offering" in line]

@@ -166,12 +166,6 @@ class Terminal:
     def text(self) -> str:
         return "\n".join(self.screen())
 
-    @property
-    def cursor(self) -> tuple[int, int]:
-        """Row and column of the cursor, from 0."""
-        with self._changed:
-            return self._screen.cursor.y, self._screen.cursor.x
-
     def wait_for(
         self, wanted: str | Callable[[str], bool], timeout: float = PATIENCE, *, what: str = ""
     ) -> str:

@@ -46,10 +46,7 @@ def test_kernel_is_started_for_the_folder_that_the_editor_names(machine: Machine
         made = ask(2, "session/new", cwd=str(folder), mcpServers=[])["result"]
         (model,) = made["configOptions"]
         assert (model["id"], model["currentValue"]) == ("model", "bot")  # there is no other
-        prompt = [{"type": "text", "text": "Hello?"}]
-        failed = ask(3, "session/prompt", sessionId=made["sessionId"], prompt=prompt)
-        assert failed["error"]["message"].startswith("bot has ended with exit code 1")
-        (first, _) = ask(4, "session/list")["result"]["sessions"]
+        (first, _) = ask(3, "session/list")["result"]["sessions"]
         assert (first["title"], first["cwd"]) == ("acp-1", str(machine.project))
         rest, complaints = process.communicate()
     assert (process.returncode, rest) == (0, "")

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.machine import Machine
 from tests.e2e.sharing import message
-from tests.e2e.terminal import Terminal
 from tests.waiting import wait_until
 
 EDITOR = """#!/bin/sh
@@ -19,26 +16,17 @@ sed -i "s/two/$answer/" "$1"
 """
 
 
-@pytest.fixture
-def block(machine: Machine) -> str:
-    made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
-    return str(made["block_id"])
-
-
-def opened(machine: Machine, **env: str) -> Terminal:
-    terminal = machine.terminal("join", env=env)
-    terminal.wait_for("three")
-    terminal.wait_for("live")
-    return terminal
-
-
-def test_editor_gets_the_terminal_and_its_result_is_merged(
-    machine: Machine, block: str, tmp_path: Path
+def test_cell_is_edited_in_another_program_found_copied_and_clicked(
+    machine: Machine, tmp_path: Path
 ) -> None:
+    made = machine.call(machine.data, "block.create", **message("one\ntwo\nthree\n"))
+    block = str(made["block_id"])
     editor = tmp_path / "editor"
     editor.write_text(EDITOR)
     editor.chmod(0o700)
-    terminal = opened(machine, VISUAL=str(editor))
+    terminal = machine.terminal("join", env={"VISUAL": str(editor)})
+    terminal.wait_for("three")
+    terminal.wait_for("live")
     terminal.press("up")
     terminal.wait_for("NAVIGATE")
     terminal.type("E")
@@ -51,9 +39,6 @@ def test_editor_gets_the_terminal_and_its_result_is_merged(
     terminal.wait_for("Took back")
     assert machine.content(block) == "zero\none\ntwo\nthree\n"
 
-
-def test_find_click_resize_and_copy_work_in_a_terminal(machine: Machine, block: str) -> None:
-    terminal = opened(machine)
     terminal.type("\x06")
     terminal.wait_for("FIND")
     terminal.type("three")

@@ -82,24 +82,6 @@ def test_what_is_sent_edited_and_rendered_is_printed_by_tail(
     heading = f"── bo · default.bo.1 · changed by {me}"
     assert lines(tail, 4) == ["", heading, "- Me too.", "+ You too."]
 
-    # A message is printed when it is sent, however old it is.
-    draft = {"role": "user", "kind": "text", "content": "Half a"}
-    block = machine.call(machine.data, "block.create", **draft)["block_id"]
-    machine.succeed("send", "--as", "bo", stdin="Later")
-    short = tailing("--blocks", "1")
-    assert lines(short, 2) == ["── bo · default.bo.2", "Later"]
-    machine.call(machine.data, "block.splice", block_id=block, offset=6, insert=" thought")
-    machine.call(machine.data, "block.status", block_id=block, status="done")
-    assert lines(short, 3)[2] == "Half a thought"
-
-    schema = {"type": "map", "fields": [{"name": "votes", "field_type": "counter"}]}
-    made = {"role": "user", "kind": "text", "schema": schema}
-    block = machine.call(machine.data, "block.create", **made)["block_id"]
-    structured = tailing("-n", "1")
-    assert lines(structured, 2)[1] == "votes: 0"
-    machine.call(machine.data, "block.increment", block_id=block, field="votes", by=2)
-    assert lines(structured, 4)[2:] == ["- votes: 0", "+ votes: 2"]
-
     for number in range(5):
         machine.call(machine.data, "block.create", **message(f"message {number}"))
     events = tailing("-n", "2", "--json")

@@ -19,11 +19,12 @@ import pytest
 
 from antiphon_kernel.client.address import lock_holder
 from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.turns.models import demo_recordings
 from antiphon_kernel.types.constants import DEMO_PROJECT
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import KEYS, Terminal, shows_words
-from tests.local_model import LIMIT, needs_local_model
+from tests.local_model import needs_local_model
 from tests.recordings import Recorded, numbered_recording
 from tests.waiting import wait_until
 
@@ -54,7 +55,7 @@ def in_tmux() -> tuple[str, ...]:
     return (tmux, "-L", name, "-f", os.devnull, *ends, "new-session", ANTIPHON)
 
 
-def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
+def test_demo_in_two_terminals_shares_a_streaming_block_which_outlives_a_killed_kernel(
     machine: Machine, recorded: Recorded
 ) -> None:
     first = machine.terminal("demo", "--play", str(recorded.path))
@@ -74,75 +75,55 @@ def test_demo_in_two_terminals_shares_streaming_block_also_when_one_is_resized(
         second.wait_for(typed, what="a keystroke in the second terminal")
         if end == 2:
             first.resize(100, 20)
-    first.press("escape")
-    first.wait_for("NAVIGATE")
 
-    data = machine.kernel().data
-    assert machine.call(data, "turn.interrupt")["stopped"] == ["aria"], "the model writes still"
-    answer = wait_until(lambda: answer_of(machine, data, status="error"), "the end of the turn")
-    assert answer["content"].count(TYPED) == 1
-    streamed = answer["content"].replace(TYPED, "")
-    assert recorded.text.startswith(streamed)
-
-    last = re.findall(r"word\d{4}", streamed)[-1]
-    first.press("ctrl+end")
-    first.wait_for(last)
-    second.press("ctrl+end")
-    second.wait_for(last)
-    second.quit()
-    first.quit()
-    assert str(data) in first.text.replace("\n", ""), "where the demo is kept"
-
-
-def test_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
-    machine: Machine, recorded: Recorded
-) -> None:
-    terminal = machine.terminal("demo", "--play", str(recorded.path))
-    terminal.wait_for(shows_words)
-    terminal.edit_last_cell()
-    terminal.type(TYPED)
-    terminal.wait_for(TYPED)
     before = machine.kernel()
+    data = before.data
     on_disk = wait_until(
-        lambda: (answer_of(machine, before.data, status="running") or {}).get("content"),
+        lambda: (answer_of(machine, data, status="running") or {}).get("content"),
         "the running block",
     )
     assert TYPED in on_disk
-
     os.kill(before.pid, signal.SIGKILL)
 
     def comes_back() -> bool:
-        address = kernel_at(before.data)
+        address = kernel_at(data)
         return address is not None and address.pid != before.pid
 
     wait_until(comes_back, "the kernel again")
-    answer = wait_until(lambda: answer_of(machine, before.data, status="error"), "an ended block")
+    answer = wait_until(lambda: answer_of(machine, data, status="error"), "an ended block")
     assert answer["stop_reason"] == "interrupted"
     assert answer["content"].count(TYPED) == 1
     streamed = answer["content"].replace(TYPED, "")
     assert recorded.text.startswith(streamed)
     assert len(streamed) >= len(on_disk.replace(TYPED, ""))
 
-    terminal.type("again")
-    terminal.wait_for(TYPED + "again", what="typing goes on")
-    read = partial(machine.call, before.data, "block.read", block_id=answer["block_id"])
+    first.type("again")
+    for terminal in (first, second):
+        terminal.wait_for(TYPED + "again", what="typing goes on")
+    read = partial(machine.call, data, "block.read", block_id=answer["block_id"])
     wait_until(lambda: "again" in read()["content"], "what was typed after the reconnect")
+    first.press("escape")
+    first.wait_for("NAVIGATE")
+
+    last = re.findall(r"word\d{4}", streamed)[-1]
+    for terminal in (first, second):
+        terminal.press("ctrl+end")
+        terminal.wait_for(last)
+        terminal.quit()
+    assert str(data) in first.text.replace("\n", ""), "where the demo is kept"
 
 
 def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_again(
     machine: Machine,
 ) -> None:
-    def open_file(terminal: Terminal) -> None:
-        terminal.press("f6")
-        terminal.wait_for("Open a file")
-        terminal.type("choirs")
-        terminal.wait_for("test_choirs.py")
-        terminal.press("enter")
-        terminal.wait_for("choirs.py   ● ")
-
-    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "20")
+    terminal = machine.terminal("demo", "--play", str(demo_recordings()[1]), "--speed", "60")
     terminal.wait_for("press F6")
-    open_file(terminal)
+    terminal.press("f6")
+    terminal.wait_for("Open a file")
+    terminal.type("choirs")
+    terminal.wait_for("test_choirs.py")
+    terminal.press("enter")
+    terminal.wait_for("choirs.py   ● ")
     terminal.press("enter")
     terminal.wait_for("EDIT")
     terminal.type("# Sing it slowly.")
@@ -160,24 +141,9 @@ def test_aria_and_a_person_change_a_file_that_is_there_when_the_demo_is_opened_a
     assert str(file.parent) in terminal.text.replace("\n", "")
     wait_until(lambda: lock_holder(data) is None, "its kernel has ended")
 
-    again = machine.terminal("--data", str(data))
-    again.wait_for("live")
-    open_file(again)
-    again.wait_for("  1+ # Sing it slowly.")
-    again.wait_for("All of us do.")
-    again.quit()
+    again = machine.call(data, "file.open", path="choirs.py")
+    assert machine.call(data, "block.read", block_id=again["block_id"])["content"].startswith(typed)
     assert not machine.data.exists(), "the folder in which it was started is left alone"
-
-
-def test_kernel_that_cannot_start_ends_the_app_with_its_log(
-    machine: Machine, tmp_path: Path
-) -> None:
-    broken = tmp_path / "broken.jsonl"
-    broken.write_text("no recording")
-    terminal = machine.terminal("demo", "--play", str(broken), cols=200)
-    assert terminal.wait_for_end() == 3
-    assert "The kernel ended at once" in terminal.text
-    assert "broken.jsonl" in terminal.text
 
 
 CHARACTERS: Final = int(os.environ.get("ANTIPHON_KEYS", "60"))
@@ -269,27 +235,12 @@ def test_bursts_of_two_people_in_a_cell_that_streams_lose_no_character(
 
 
 @needs_local_model
-def test_person_types_into_the_local_demo_in_a_terminal(machine: Machine) -> None:
-    typed = "zebracrossing"
+def test_local_demo_asks_the_small_model(machine: Machine) -> None:
     terminal = machine.terminal("demo", "--local")
     terminal.wait_for("live")
     data = machine.kernel().data
-
-    def answer() -> dict[str, Any] | None:
-        listed = machine.call(data, "block.list", role="model", kind="text")["blocks"]
-        return machine.call(data, "block.read", block_id=listed[0]["block_id"]) if listed else None
-
-    wait_until(answer, "the model begins", LIMIT)
-    terminal.edit_last_cell()
-    terminal.type(typed)
-    terminal.wait_for(typed)
-    wait_until(lambda: typed in (answer() or {}).get("content", ""), "it is in the kernel")
-    machine.call(data, "turn.interrupt")
-    written = answer()
-    assert written is not None and written["status"] in ("done", "error")
-    assert written["content"].count(typed) == 1
-    terminal.press("escape")
-    terminal.wait_for("NAVIGATE")
+    stopped = wait_until(lambda: machine.call(data, "turn.interrupt")["stopped"], "its turn")
+    assert stopped == [packaged_model().name]
     terminal.quit()
 
 

@@ -35,7 +35,7 @@ def test_file_outside_is_asked_about_shown_at_its_line_and_written(
     file.write_text("".join(lines))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    terminal = machine.terminal(f"{file}:60", cwd=elsewhere)
+    terminal = machine.terminal(f"{file}:60", cwd=elsewhere, cols=200)
     terminal.wait_for("Open it with a kernel of")
     terminal.type("y\r")
     terminal.wait_for(" 60  line 60")

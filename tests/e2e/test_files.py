@@ -31,7 +31,7 @@ from tests.waiting import until
 from tests.wire.asking import asking, prompt_of
 
 IS_LONG: Final = bool(os.environ.get("ANTIPHON_LONG"))
-SECONDS: Final = 60.0 if IS_LONG else 5.0
+SECONDS: Final = 60.0 if IS_LONG else 3.0
 HAS_SMALL_MODEL: Final = IS_LONG and is_installed()
 QUESTION: Final = "Write a very long story about a king, chapter after chapter."
 NAME: Final = "written.py"

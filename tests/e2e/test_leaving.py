@@ -8,8 +8,6 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.sharing import message
 from tests.e2e.terminal import Terminal, shows_words
@@ -28,69 +26,61 @@ def begin(machine: Machine) -> None:
     machine.call(machine.data, "block.create", **message("some text"))
 
 
-def edit_in_terminal(machine: Machine) -> Terminal:
-    """Begin a text, and open it for editing in an app on a terminal."""
-    begin(machine)
-    terminal = machine.terminal("join")
+def edit_some_text(terminal: Terminal) -> None:
+    """Edit the text in an app that has been opened."""
     terminal.wait_for("some text")
     terminal.wait_for("live")
     terminal.press("up", "enter")
     terminal.wait_for("EDIT")
-    return terminal
 
 
-def test_text_kept_at_a_hangup_without_a_kernel_is_told_of_once_when_the_app_is_opened_again(
-    machine: Machine,
-) -> None:
-    terminal = edit_in_terminal(machine)
-    os.kill(machine.kernel().pid, signal.SIGKILL)
-    terminal.wait_for("offline")
-    terminal.type("typed alone ")
-    terminal.wait_for("typed alone some text")
+def hang_up(terminal: Terminal) -> None:
     terminal.hang_up()
-    wait_until(lambda: "typed alone " in kept_in(machine), "it is written down")
     assert terminal.wait_for_end() == -signal.SIGHUP
+
+
+def test_hangup_keeps_what_no_kernel_has_taken_and_tells_of_it_once(machine: Machine) -> None:
+    begin(machine)
+    alone = machine.terminal("join")
+    edit_some_text(alone)
+    os.kill(machine.kernel().pid, signal.SIGKILL)
+    alone.wait_for("offline")
+    alone.type("typed alone ")
+    alone.wait_for("typed alone some text")
+    hang_up(alone)
+    assert "typed alone " in kept_in(machine)
+
     machine.call(machine.data, "kernel.info")
-    again = machine.terminal("join")
-    again.wait_for("Something that you wrote last time may not be on the kernel")
-    again.press("ctrl+p")
-    again.wait_for("Search")
-    again.type("what was refused")
-    again.press("enter")
-    again.wait_for("typed alone")
-    again.hang_up()
-    again.wait_for_end()
+    beside = machine.terminal("join")
+    beside.wait_for("Something that you wrote last time may not be on the kernel")
+    beside.press("ctrl+p")
+    beside.wait_for("Search")
+    beside.type("what was refused")
+    beside.press("enter")
+    beside.wait_for("typed alone")
+    beside.press("escape")
+    edit_some_text(beside)
+    beside.type("the last words of a long day, ")
+    beside.wait_for("day, some text")
+    hang_up(beside)
+    (block,) = machine.call(machine.data, "block.list")["blocks"]
+    assert machine.content(block["block_id"]) == "the last words of a long day, some text"
+    assert "long day" not in kept_in(machine)
+
     later = machine.terminal("join")
-    later.wait_for("some text")
-    later.wait_for("live")
+    edit_some_text(later)
     assert "wrote last time" not in later.text
-
-
-def test_hangup_while_the_kernel_is_stopped_keeps_what_was_typed(machine: Machine) -> None:
-    terminal = edit_in_terminal(machine)
     kernel = machine.kernel().pid
     os.kill(kernel, signal.SIGSTOP)
     try:
-        terminal.type("typed to nobody ")
-        terminal.wait_for("typed to nobody some text")
-        terminal.hang_up()
-        assert terminal.wait_for_end() == -signal.SIGHUP
+        later.type("typed to nobody ")
+        later.wait_for("typed to nobody the last words")
+        hang_up(later)
     finally:
         os.kill(kernel, signal.SIGCONT)
     kept = kept_in(machine)
     assert "typed to nobody " in kept
     assert "it may have saved this all the same" in kept
-
-
-def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:
-    terminal = edit_in_terminal(machine)
-    terminal.type("the last words of a long day, ")
-    terminal.wait_for("day, some text")
-    terminal.hang_up()
-    assert terminal.wait_for_end() == -signal.SIGHUP
-    (block,) = machine.call(machine.data, "block.list")["blocks"]
-    assert machine.content(block["block_id"]) == "the last words of a long day, some text"
-    assert kept_in(machine) == ""
 
 
 def under_make(machine: Machine, *, in_a_shell: bool) -> Terminal:
@@ -132,25 +122,25 @@ def test_terminal_that_goes_ends_the_demo_with_its_kernel_while_a_model_writes(
 
 
 @looks_into_proc
-@pytest.mark.parametrize(
-    ("in_a_shell", "go"),
-    [(False, Terminal.disconnect), (False, kill_leader), (True, kill_child)],
-)
-def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(
-    machine: Machine, *, in_a_shell: bool, go: Callable[[Terminal], None]
-) -> None:
+def test_terminal_that_goes_under_make_ends_the_app_and_keeps_the_message(machine: Machine) -> None:
     begin(machine)
-    terminal = under_make(machine, in_a_shell=in_a_shell)
-    terminal.wait_for("live")
-    terminal.type("half a message")
-    terminal.wait_for("half a message")
-    # A shell goes on.
-    started = descendants(terminal.process.pid)[in_a_shell:]
-    go(terminal)
-    wait_until(lambda: all(map(has_ended, started)), "the app has ended")
+    ways: tuple[tuple[bool, Callable[[Terminal], None]], ...]
+    ways = (False, Terminal.disconnect), (False, kill_leader), (True, kill_child)
+    typed = ""
+    for in_a_shell, go in ways:
+        terminal = under_make(machine, in_a_shell=in_a_shell)
+        terminal.wait_for("live")
+        terminal.wait_for(typed.strip())
+        terminal.type(f"{go.__name__} ")
+        typed += f"{go.__name__} "
+        terminal.wait_for(typed.strip())
+        # A shell goes on.
+        started = descendants(terminal.process.pid)[in_a_shell:]
+        go(terminal)
+        wait_until(lambda: all(map(has_ended, started)), f"the end by {go.__name__}")  # noqa: B023
     assert not has_ended(machine.kernel().pid)
-    again = machine.terminal("join")
-    again.wait_for("half a message")
+    *_, draft = machine.call(machine.data, "block.list")["blocks"]
+    assert machine.content(draft["block_id"]) == typed
 
 
 FAULTY = """

@@ -11,12 +11,10 @@ from typing import Any
 
 from antiphon_kernel.client.discovery import running_kernels
 from antiphon_kernel.config import NO_MODEL
-from antiphon_kernel.providers import ModelKind
 from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import Machine
 from tests.e2e.test_run import END, TEXT, configure, scripted, wired
 from tests.waiting import wait_until
-from tests.wire.answering import Said, answer
 from tests.wire.server import JSON, WireAnswer, WireRequest, WireServer
 
 EVIL = '[models.evil]\nkind = "openai-chat"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
@@ -45,23 +43,6 @@ def test_models_and_problems_are_listed(machine: Machine) -> None:
     assert [one["line"] for one in listed["problems"]] == [7]
     log = (machine.project / ".antiphon" / "kernel.log").read_text("utf-8")
     assert "config.toml:7: [models.bad]" in log
-
-
-async def test_check_asks_each_model_for_a_few_tokens(machine: Machine) -> None:
-    async with WireServer() as server:
-        server.answers.append(answer(ModelKind.OPENAI_CHAT, Said("OK.")))
-        configure(machine, wired(server), scripted(machine, "robot", TEXT, END))
-        done = await asyncio.to_thread(machine.run, "models", "--check", "--json")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["checked"] == [
-            {"name": "wired", "ok": True},
-            {"name": "robot", "ok": True},
-        ]
-        body = server.requests[0].body
-        assert 1 <= (body.get("max_tokens") or body["max_completion_tokens"]) <= 16
-        failed = await asyncio.to_thread(machine.run, "models", "--check")
-    assert failed.returncode == ExitCode.FAILED
-    assert "the test has no answer" in failed.stdout
 
 
 def test_projects_file_counts_once_it_is_trusted_as_it_is(machine: Machine) -> None:

@@ -134,14 +134,16 @@ def test_answer_is_printed_in_the_form_that_is_asked_for(machine: Machine) -> No
     assert "notes" in [one["label"] for one in labels]
 
 
-async def test_model_of_a_server_calls_tools_and_its_answer_may_be_cut(machine: Machine) -> None:
+async def test_model_of_a_server_calls_tools_is_checked_and_its_answer_may_be_cut(
+    machine: Machine,
+) -> None:
     kind, calls = ModelKind.OPENAI_CHAT, '{"command": "printf seen"}'
 
     async def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return await asyncio.to_thread(machine.run, "run", "Look.", *arguments)
+        return await asyncio.to_thread(machine.run, "run", "@wired Look.", *arguments)
 
     async with WireServer() as server:
-        configure(machine, wired(server))
+        configure(machine, wired(server), scripted(machine, "robot", TEXT, END))
         server.answers.append(answer(kind, Said("Looking."), Called("c1", "shell", calls)))
         server.answers.append(answer(kind, Said("It says seen."), counted=Counted(50, 5)))
         whole = await run("--output", "json", "--allow", "shell")
@@ -151,6 +153,10 @@ async def test_model_of_a_server_calls_tools_and_its_answer_may_be_cut(machine: 
         broken = await run()
         server.answers.append(answer(kind, Said("The beginning"), full=True))
         full = await run()
+        server.answers.append(answer(kind, Said("OK.")))
+        checked = await asyncio.to_thread(machine.run, "models", "--check", "--json")
+        body = server.requests[-1].body
+        failed = await asyncio.to_thread(machine.run, "models", "--check")
     ends(whole, ExitCode.OK)
     (result,) = events(whole)
     assert result["text"] == "Looking.\n\nIt says seen."
@@ -161,6 +167,12 @@ async def test_model_of_a_server_calls_tools_and_its_answer_may_be_cut(machine: 
     assert "the connection to the provider ended" in broken.stderr
     ends(full, ExitCode.LIMIT)
     assert "the most tokens" in full.stderr
+    ends(checked, ExitCode.OK)
+    told = [{"name": name, "ok": True} for name in ("wired", "robot")]
+    assert json.loads(checked.stdout)["checked"] == told
+    assert 1 <= (body.get("max_tokens") or body["max_completion_tokens"]) <= 16
+    ends(failed, ExitCode.FAILED)
+    assert "the test has no answer" in failed.stdout
 
 
 def test_question_of_a_server_is_put_aside(machine: Machine) -> None:

@@ -6,8 +6,11 @@ import itertools
 import json
 import os
 import signal
-import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -80,43 +83,19 @@ def test_two_guests_and_the_owner_type_into_a_stream_and_nothing_is_lost(
 
 
 @needs_openssh
-def test_guests_are_told_how_their_connection_has_ended(project: SharedProject) -> None:
-    project.let_in("bo")
-    relay = RelayThread(project.port)
-    with (
-        project.guest_terminal("bo") as client,
-        project.guest_terminal("bo", port=relay.port) as network,
-        project.guest_terminal("bo") as kernel,
-    ):
-        for terminal in (client, network, kernel):
-            terminal.wait_for("live")
-        os.kill(client.process.pid, signal.SIGKILL)
-        client.wait_for_end()
-        wait_until(lambda: len(project.sessions("bo")) == 2, "the end of the first session")
-        relay.stop()
-        kernel.type("still here")
-        kernel.wait_for("still here")
-        relay.close()
-        network.wait_for_end()
-        wait_until(lambda: len(project.sessions("bo")) == 1, "the end of the second session")
-        os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
-        kernel.wait_for_end()
-        assert "The kernel has ended, and the shared session with it" in kernel.text
-    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
-
-
-@needs_openssh
-def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
+def test_guests_are_told_how_their_connection_has_ended_and_come_back_to_the_same_place(
     project: SharedProject,
 ) -> None:
-    project.let_in("bo")
+    for name in ("bo", "cy"):
+        project.let_in(name)
     calls = [
         json.dumps({"id": 1, "tool": "block.create", "params": message(f"message {number}")})
         for number in range(30)
     ]
     project.succeed("call", "--jsonl", stdin="\n".join(calls))
     relay = RelayThread(project.port)
-    with project.guest_terminal("bo", port=relay.port) as first:
+    first, other = project.guest_terminal("bo", port=relay.port), project.guest_terminal("cy")
+    with first, other:
         first.wait_for("message 29")
         first.type("half a sentence")
         first.wait_for("half a sentence")
@@ -125,21 +104,35 @@ def test_guest_whose_connection_is_lost_comes_back_to_the_same_place(
         wait_until(lambda: _top(first) not in ("", tail), "an earlier page")
         seen = _settled_top(first)
         relay.stop()
+        other.wait_for("live")
+        other.type("still here")
+        other.wait_for("still here")
         relay.close()
+        first.wait_for_end()
         wait_until(lambda: not project.sessions("bo"), "the end of the session")
-        with project.guest_terminal("bo") as second:
-            second.wait_for("half a sentence")
-            wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
+        os.kill(other.process.pid, signal.SIGKILL)
+        other.wait_for_end()
+        wait_until(lambda: not project.sessions("cy"), "the end of the other session")
+    with project.guest_terminal("bo") as second:
+        second.wait_for("half a sentence")
+        wait_until(lambda: _top(second) == seen, f"the place: {seen!r}, not {_top(second)!r}")
+        os.kill(json.loads((project.data / "kernel.json").read_text())["pid"], signal.SIGKILL)
+        second.wait_for_end()
+        assert "The kernel has ended, and the shared session with it" in second.text
+    wait_until(lambda: not (project.data / "ssh.json").exists(), "the end of the SSH host")
 
 
 @needs_openssh
-def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: SharedProject) -> None:
+def test_unknown_key_is_let_in_by_the_owner_and_its_sessions_change_roles_end_and_are_kicked(
+    project: SharedProject,
+) -> None:
     project.share("--ask")
+    project.let_in("cy")
     project.key("bo")
     owner = project.terminal(cols=120)
     owner.wait_for("WRITE")
-    with project.guest_terminal("bo", "-lbo") as guest:
-        guest.wait_for("Waiting for the owner to let you in")
+    with project.guest_terminal("bo", "-lbo") as terminal:
+        terminal.wait_for("Waiting for the owner to let you in")
         owner.wait_for("wants to join as bo")
         owner.press("ctrl+p")
         owner.type("let somebody")
@@ -147,36 +140,32 @@ def test_unknown_key_is_asked_about_in_the_owners_app_and_let_in(project: Shared
         owner.press("enter")
         owner.wait_for("e editor")
         owner.press("v")
-        guest.wait_for("viewer")
-    (key,) = project.tool("key.list")["keys"]
-    assert (key["username"], key["role"], key["state"]) == ("bo", "viewer", "good")
-
-
-@needs_openssh
-def test_share_ends_sessions_changes_roles_and_kicks(project: SharedProject) -> None:
-    project.let_in("bo")
-    with project.guest_terminal("bo") as terminal:
+        terminal.wait_for("viewer · live")
+        keys = {one["username"]: one for one in project.tool("key.list")["keys"]}
+        assert (keys["bo"]["role"], keys["bo"]["state"]) == ("viewer", "good")
+        terminal.type("x")
+        terminal.wait_for("You are a viewer")
+        promoted = project.succeed("share", "--promote", "bo").stdout
+        assert promoted.startswith("bo is an editor now. ")
+        terminal.wait_for("editor · live")
+        terminal.press("i")
         terminal.wait_for("WRITE")
-        listed = json.loads(project.succeed("share", "--list", "--json").stdout)
-        (session,) = listed["sessions"]
-        assert session["username"] == "bo"
+        terminal.type("half a sentence")
+        terminal.wait_for("half a sentence")
+        assert project.share("--demote", "bo")["role"] == "viewer"
+        terminal.wait_for("viewer · live")
+        project.share("--promote", "bo")
+        terminal.wait_for("editor · live")
+        terminal.type(" and its end")
+        terminal.wait_for("half a sentence and its end")
+        listed = project.share("--list")["sessions"]
+        (session,) = [one for one in listed if one["username"] == "bo"]
         assert (session["role"], session["via"]) == ("editor", "ssh")
         project.share("--end", session["session"][-8:], "--reason", "lunch")
         assert terminal.wait_for_end() == 1
         assert "ended your session: lunch" in terminal.text
     with project.guest_terminal("bo") as terminal:
         terminal.wait_for("live")
-        terminal.type("half a sentence")
-        terminal.wait_for("half a sentence")
-        assert project.share("--demote", "bo")["role"] == "viewer"
-        terminal.wait_for("viewer · live")
-        terminal.type("x")
-        terminal.wait_for("You are a viewer")
-        promoted = project.succeed("share", "--promote", "bo").stdout
-        assert promoted.startswith("bo is an editor now. ")
-        terminal.wait_for("editor · live")
-        terminal.type(" and its end")
-        terminal.wait_for("half a sentence and its end")
         kicked = project.succeed("share", "--kick", "bo").stdout
         assert kicked.startswith("bo is out until ")
         assert terminal.wait_for_end() == 1
@@ -201,17 +190,11 @@ def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: 
     (served / "Bo.keys").write_bytes(Path(f"{project.key('bo')}.pub").read_bytes() * 2)
     (served / "eve.keys").write_text("<html>nothing here</html>\n")
     (served / "big.keys").write_text("x" * 300_000)
-    server = subprocess.Popen(
-        ["python3", "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"],
-        cwd=served,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert server.stdout is not None
-        port = server.stdout.readline().split()[5]
-        project.env["ANTIPHON_FORGE"] = f"http://127.0.0.1:{port}"
+    handler = partial(SimpleHTTPRequestHandler, directory=str(served))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, ExitStack() as stack:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        stack.callback(server.shutdown)
+        project.env["ANTIPHON_FORGE"] = f"http://127.0.0.1:{server.server_port}"
         told = project.share("--github", "Bo", "--role", "viewer")
         assert told["line"].endswith(" bo@localhost")
         assert [(one["username"], one["role"]) for one in told["keys"]] == [("bo", "viewer")]
@@ -225,9 +208,6 @@ def test_keys_of_a_forge_are_read_and_checked(project: SharedProject, tmp_path: 
             assert refused.returncode == 1 and why in refused.stderr, refused.stderr
         again = project.run("share", "--keys", f"{project.key('eve')}.pub", "--name", "bo")
         assert again.returncode == 0
-    finally:
-        server.terminate()
-        server.wait()
     stolen = project.keys / "stolen.pub"
     stolen.write_text(Path(f"{project.key('mal')}.pub").read_text().replace("mal@there", "bo@x"))
     refused = project.run("share", "--keys", str(stolen))

@@ -122,7 +122,9 @@ class Readers:
         for key in keys.pressed:
             terminal.type(KEYS.get(NAMES.get(key, key.lower()), key))
         for text in keys.seen:
-            terminal.wait_for(text, what=f"{keys}")
+            # A long path may break a line anywhere.
+            wanted = "".join(text.split())
+            terminal.wait_for(lambda seen: wanted in "".join(seen.split()), what=f"{keys}")  # noqa: B023
         if QUIT in keys.pressed:
             self._end(keys.person)
 
