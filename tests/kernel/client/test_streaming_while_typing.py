@@ -2,7 +2,7 @@
 
 Streamed text arrives complete and in order whatever people type in the same block meanwhile, what
 they typed is all there, and every replica ends up with the same document. Set ANTIPHON_LONG for
-201 runs.
+200 runs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.kernel.client.typists import typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-RUNS = 201 if os.environ.get("ANTIPHON_LONG") else 3
-RUNS_PER_KERNEL = 3
+RUNS = 200 if os.environ.get("ANTIPHON_LONG") else 10
+RUNS_PER_KERNEL = 10
 
 STREAM = "abcdefghijklmnopqrstuvwxyz ABCDEFG.,\n"
 STROKES = 40

@@ -158,7 +158,7 @@ def test_changes_carry_texts_forward_on_both_replicas_and_tell_of_the_same(seed:
                 followed[side][text.block] = applied(followed[side][text.block], text.splices)
 
         side.watch(follow)
-    for _ in range(40):
+    for _ in range(60):
         writer = rng.choice(sides)
         with writer.transaction(None):
             for _ in range(rng.randint(1, 3)):
