@@ -96,7 +96,10 @@ IMPORTS = (
     ),
     ("antiphon_kernel.client.replica", {"textual", "rich", "uvicorn", "aiosqlite"}),
     ("antiphon_kernel.providers.opening", SERVICES),
-    ("antiphon_kernel.daemon.run", {"textual", "rich"} | SERVICES | PROTOCOLS),
+    (
+        "antiphon_kernel.daemon.run",
+        {"textual", "rich", "psycopg", "charset_normalizer"} | SERVICES | PROTOCOLS,
+    ),
     ("antiphon.render.cell_renderer", {"markdown_it", "pygments"}),
     ("antiphon.render.markdown", {"markdown_it", "pygments"}),
     ("antiphon.themes", {"markdown_it", "pygments"}),

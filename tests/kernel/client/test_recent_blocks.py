@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.local_replica import LocalReplica, ReplicaState
+from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.contexts.context_journal import ContextJournal
 from antiphon_kernel.contexts.opening import RecentBlocks, segments
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.storage import StoredOp
@@ -28,7 +27,7 @@ from tests.kernel.recent_replicas import ALL, RECENT, held, matches, texts
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import until
 
-ROUNDS = 40 if os.environ.get("ANTIPHON_LONG") else 2
+ROUNDS = 40 if os.environ.get("ANTIPHON_LONG") else 1
 
 
 @pytest.fixture
@@ -52,54 +51,32 @@ async def test_replica_of_recent_blocks_lacks_the_oldest_and_knows_context_and_m
     assert (replica.document.context, replica.document.label) == (full.context, "default")
 
 
-async def test_short_context_comes_whole(served: ServedKernel) -> None:
-    block = await served.block("only")
-    replica = await served.replica(recent=RECENT)
-    assert (held(replica.document), replica.omitted) == ({block: "only"}, 0)
-
-
-async def test_earlier_blocks_come_when_asked_for(
-    served: ServedKernel, replica: Replica, blocks: list[str]
+async def test_open_blocks_are_among_the_recent_ones_however_old(
+    served: ServedKernel, blocks: list[str]
 ) -> None:
-    replaced = asyncio.Event()
-    replica.document_replaced.listen(replaced.set)
-    await replica.read_earlier(2 * RECENT - 1)
-    await replaced.wait()
-    assert list(replica.document.block_ids()) == blocks[-2 * RECENT + 1 :]
-    await replica.read_earlier(ALL)
-    await until(lambda: not replica.omitted)
-    await matches(served, replica)
-    assert replica.document.epoch == (await served.context()).row.epoch
-
-
-@pytest.mark.parametrize(
-    ("author", "kind", "status"),
-    [
+    made = []
+    for author, kind, status in (
         (PrincipalKind.HUMAN, "text", "pending"),
         (PrincipalKind.HUMAN, "tool_call", "pending"),
         (PrincipalKind.MODEL, "text", "running"),
-    ],
-)
-async def test_open_block_is_among_the_recent_ones_however_old(
-    served: ServedKernel, author: PrincipalKind, kind: str, status: str
-) -> None:
-    blocks = [await served.block(f"text {number}") for number in range(ALL)]
-    actor = served.kernel.open_session(await served.kernel.principal("ben", author), "test")
-    (await served.context()).ensure_member(actor)
-    parent = {"parent_id": blocks[0]} if author is PrincipalKind.MODEL else {}
-    created = await served.kernel.call(actor, "block.create", {"kind": kind, **parent})
-    block = str(created["block_id"])
-    await served.kernel.call(actor, "block.status", {"block_id": block, "status": status})
+    ):
+        principal = await served.kernel.principal(f"some-{author}", author)
+        actor = served.kernel.open_session(principal, "test")
+        (await served.context()).ensure_member(actor)
+        parent = {"parent_id": blocks[0]} if author is PrincipalKind.MODEL else {}
+        created = await served.kernel.call(actor, "block.create", {"kind": kind, **parent})
+        made.append(str(created["block_id"]))
+        await served.kernel.call(actor, "block.status", {"block_id": made[-1], "status": status})
     for number in range(RECENT + 5):
         await served.block(f"more {number}")
     replica = await served.replica(recent=RECENT)
-    assert block in replica.document
+    assert {*made} <= {*replica.document.block_ids()}
     assert replica.omitted == ALL
 
 
 @pytest.mark.parametrize(
     ("recent", "frames"),
-    [*((RECENT, one) for one in (2, 4, 5, 6, 9, 14)), (ALL, 5), (ALL, 9), (0, 4), (0, 14)],
+    [(RECENT, 2), (RECENT, 5), (RECENT, 9), (ALL, 5), (0, 14)],
 )
 async def test_connection_may_be_lost_behind_any_frame_of_a_state(
     in_parts: ServedKernel, recent: int, frames: int
@@ -235,22 +212,6 @@ async def test_earlier_blocks_come_when_asked_for_before_any_have(
     await proxy.close()
 
 
-async def test_next_document_that_does_not_come_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[Document] = []
-
-    def close(document: Document) -> None:
-        closed.append(document)
-
-    monkeypatch.setattr(Document, "close", close)
-    copy = LocalReplica(1)
-    copy.document.omit({"epoch": "1"}, {})
-    copy.document.has_parts = True
-    copy.begin_anew(Omitted(1, {}, {}))
-    abandoned = copy.incoming
-    copy.begin_anew(Omitted(1, {}, {}))
-    assert closed == [abandoned]
-
-
 async def test_client_that_omits_what_it_has_not_asked_to_is_hung_up(served: ServedKernel) -> None:
     raw = await served.joined()
     await raw.send(Omitted(1, {}, {}))
@@ -345,5 +306,5 @@ async def test_state_of_recent_blocks_does_not_grow_with_those_before(tmp_path: 
             return sent, sum(map(len, stored.state))
 
         few = await sizes(ALL)
-        many = await sizes(10 * ALL)
+        many = await sizes(4 * ALL)
         assert all(more < 1.2 * less for more, less in zip(many, few, strict=True))

@@ -167,7 +167,7 @@ async def test_replica_further_rejected_edits_are_counted_and_added_to_report(
     assert file.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1)])
 async def test_replica_edits_in_and_around_rejected_text_arrive_in_their_places(
     tmp_path: Path, folder: Path, order: tuple[int, ...]
 ) -> None:

@@ -29,18 +29,6 @@ from tests.waiting import PATIENCE, until
 LOG = {"type": "log"}
 
 
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
-async def test_replica_over_either_transport_catches_up_and_follows(
-    served: ServedKernel, transport: str
-) -> None:
-    block = await served.block("hello")
-    locate = served.locate if transport == "unix" else served.locate_tcp
-    replica = await served.replica(locate=locate)
-    assert replica.document.text(block) == "hello"
-    await served.call("block.append", block_id=block, text=" world")
-    await until(lambda: replica.document.text(block) == "hello world")
-
-
 async def test_long_document_comes_in_parts_and_is_told_at_once(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, ServerLimits(state_part=1_000)) as served:
         blocks = [await served.block(f"text {number} " * 20) for number in range(20)]
@@ -261,7 +249,7 @@ async def test_replica_ends_whenever_it_is_closed(served: ServedKernel) -> None:
         return limit
 
     usual = 0
-    for attempt in range(150):
+    for attempt in range(40):
         replica = Replica(served.locate)
         running = asyncio.create_task(replica.run())
         if attempt % 10 == 0:

@@ -46,27 +46,28 @@ async def relay(served: ServedKernel) -> AsyncIterator[DamagingRelay]:
     await relay.close()
 
 
-@pytest.mark.parametrize("recent", [0, 2])
-@pytest.mark.parametrize(
-    "kind",
-    [SyncUpdate, b"\x63", b"\x01\x05abc", b"\x00\x00\x02\x01\xff", b"\x66\x01\x02{}\x01[", b""],
+FRAMES: tuple[type[SyncUpdate] | bytes, ...] = (
+    *(SyncUpdate, b"\x63", b"\x01\x05abc", b"\x00\x00\x02\x01\xff", b"\x66\x01\x02{}\x01[", b""),
 )
+
+
+@pytest.mark.parametrize("recent", [0, 2])
 async def test_replica_that_gets_an_unreadable_frame_connects_again(
-    served: ServedKernel,
-    relay: DamagingRelay,
-    kind: type[SyncUpdate] | bytes,
-    recent: int,
+    served: ServedKernel, relay: DamagingRelay, recent: int
 ) -> None:
     blocks = [await served.block(f"text {number}") for number in range(8)]
-    replica = await served.replica(locate=relay.locate, recent=recent, retry=lambda _: 0.01)
-    relay.kind = kind
-    await served.call("block.append", block_id=blocks[-1], text="!")
-    await until(lambda: "cannot be read" in (replica.kernel_error or ""))
-    await until(lambda: relay.connections >= 2)
-    replica.document.splice(blocks[-2], 0, 4, "mine")
-    await replica.saved()
-    await until(lambda: replica.document.text(blocks[-1]) == "text 7!")
-    assert (await served.context()).document.text(blocks[-2]) == "mine 6"
+    for number, kind in enumerate(FRAMES, 1):
+        before = relay.connections
+        replica = await served.replica(locate=relay.locate, recent=recent, retry=lambda _: 0.01)
+        relay.kind = kind
+        await served.call("block.append", block_id=blocks[-1], text="!")
+        await until(lambda: "cannot be read" in (replica.kernel_error or ""), repr(kind))  # noqa: B023
+        await until(lambda: relay.connections >= before + 2, repr(kind))  # noqa: B023
+        replica.document.splice(blocks[-2], 0, 4, f"mine {kind!r}")
+        await replica.saved()
+        await until(lambda: replica.document.text(blocks[-1]) == "text 7" + "!" * number)  # noqa: B023
+        assert (await served.context()).document.text(blocks[-2]).startswith(f"mine {kind!r}")
+        await replica.close()
 
 
 @pytest.mark.parametrize("kind", [SyncStep1, SyncStep2])

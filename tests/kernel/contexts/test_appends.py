@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from antiphon_kernel.contexts import Context, apply_update
+from antiphon_kernel.contexts.history import history_cache
 from antiphon_kernel.document.block_text import RUN_BYTES
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
@@ -125,9 +126,10 @@ async def test_buffered_append_flushed_after_deletion_stands_before_it(streamed:
 
 
 async def test_streams_into_more_blocks_than_histories_are_kept_stand_behind_what_was_removed(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    streams = [Streamed(kernel, amy, bo, await make()) for _ in range(40)]
+    monkeypatch.setattr(history_cache, "_KEPT", 4)
+    streams = [Streamed(kernel, amy, bo, await make()) for _ in range(8)]
     for one in streams:
         await one.begin()
         await one.delete(4, len("typed two "))

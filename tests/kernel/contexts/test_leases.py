@@ -51,22 +51,17 @@ async def test_a_lease_that_nobody_renews_interrupts_the_block(leasing: Kernel) 
     assert read["content"] == "one " and "lease" not in read
 
 
-@pytest.mark.parametrize(
-    ("tool", "params"),
-    [
+async def test_each_write_renews_the_lease(kernel: Kernel) -> None:
+    block = await new_block(kernel)
+    for tool, params in (
         ("block.append", {"text": "x"}),
         ("block.append", {"text": "x", "stream": True}),
         ("block.splice", {"offset": 0, "insert": "x"}),
-    ],
-)
-async def test_each_write_renews_the_lease(
-    kernel: Kernel, tool: str, params: dict[str, Any]
-) -> None:
-    block = await new_block(kernel)
-    before = kernel.writers.next_lease_end
-    await call_once(kernel, tool, {"block_id": block, **params})
-    after = kernel.writers.next_lease_end
-    assert before is not None and after is not None and before < after
+    ):
+        before = kernel.writers.next_lease_end
+        await call_once(kernel, tool, {"block_id": block, **params})
+        after = kernel.writers.next_lease_end
+        assert before is not None and after is not None and before < after, (tool, params)
 
 
 async def test_the_lease_is_shown_by_read_until_the_block_is_done(
@@ -97,10 +92,3 @@ async def test_a_dismissed_session_leaves_no_lease(kernel: Kernel, bo: Actor) ->
     kernel.sessions.dismiss(dismissal, lambda one: one is actor)
     await kernel.close_session(actor)
     assert await status(kernel, block) == ("error", "interrupted")
-
-
-async def test_a_lease_does_not_outlive_the_kernel(open_kernel: OpenKernel) -> None:
-    kernel = await open_kernel()
-    block = await new_block(kernel)
-    await kernel.close()
-    assert await status(await open_kernel(), block) == ("error", "interrupted")

@@ -22,7 +22,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import OpenKernel
 
-SEEDS = int(os.environ.get("ANTIPHON_CASES", "100")) // 15
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "45")) // 15
 FIRST = 0x4E00
 NAMES = ("bo", "cy")
 

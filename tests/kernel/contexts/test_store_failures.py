@@ -65,31 +65,31 @@ async def snapshot_written(data: Path) -> None:
 @pytest.mark.sqlite
 async def test_squash_empties_the_text(data: Path, open_kernel: OpenKernel) -> None:
     """There: 200 characters squashed to none. Here: a snapshot replaces no transaction."""
-    kernel = await open_kernel(every(100))
-    block = await write(kernel, None, "s" * 200)
+    kernel = await open_kernel(every(20))
+    block = await write(kernel, None, "s" * 40)
     await snapshot_written(data)
     await kernel.close()
-    assert await text_of(open_kernel, block) == "s" * 200
+    assert await text_of(open_kernel, block) == "s" * 40
     with sqlite3.connect(data / "journal.db") as database:
         (count,) = database.execute("SELECT count(*) FROM ops").fetchone()
-        assert count > 200
+        assert count > 40
         database.execute("DELETE FROM snapshots")
-    assert await text_of(open_kernel, block) == "s" * 200
+    assert await text_of(open_kernel, block) == "s" * 40
 
 
 @pytest.mark.sqlite
 async def test_rows_behind_a_checkpoint_are_lost(data: Path, open_kernel: OpenKernel) -> None:
     """There: 1500 characters, 990 after loading. Here: what came after a snapshot is read too."""
-    kernel = await open_kernel(every(100))
-    block = await write(kernel, None, "c" * 110)
+    kernel = await open_kernel(every(20))
+    block = await write(kernel, None, "c" * 25)
     await snapshot_written(data)
     await kernel.close()
     kernel = await open_kernel(every(10**9))
-    await write(kernel, block, "d" * 40)
+    await write(kernel, block, "d" * 15)
     await kernel.close()
     ((seq, last),) = snapshots(data)
-    assert last - seq >= 40
-    assert await text_of(open_kernel, block) == "c" * 110 + "d" * 40
+    assert last - seq >= 15
+    assert await text_of(open_kernel, block) == "c" * 25 + "d" * 15
 
 
 @pytest.mark.sqlite
@@ -97,13 +97,13 @@ async def test_clock_that_steps_back_loses_what_came_after(
     data: Path, open_kernel: OpenKernel, clock: ManualClock
 ) -> None:
     """There: 1300 characters, 1100 after loading. Here: order is a number, not the time."""
-    kernel = await open_kernel(every(50))
-    block = await write(kernel, None, "e" * 60)
+    kernel = await open_kernel(every(20))
+    block = await write(kernel, None, "e" * 25)
     await snapshot_written(data)
     clock.ms -= HOUR_MS
-    await write(kernel, block, "f" * 30)
+    await write(kernel, block, "f" * 10)
     await kernel.close()
-    assert await text_of(open_kernel, block) == "e" * 60 + "f" * 30
+    assert await text_of(open_kernel, block) == "e" * 25 + "f" * 10
     assert (await run_checks(data)).clean
 
 
@@ -115,7 +115,7 @@ async def test_full_disk_is_not_noticed(open_kernel: OpenKernel, step: str) -> N
     block = await write(kernel, None, "g" * 10)
     mend = inject(Fault(step, after=False))
     try:
-        for _ in range(30):
+        for _ in range(5):
             with pytest.raises(AntiphonError, match="Nothing was acknowledged"):
                 await write(kernel, block, "h")
     finally:

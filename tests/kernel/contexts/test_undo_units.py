@@ -157,7 +157,7 @@ async def test_script_since_a_version_has_nothing_of_what_came_back(
     texts = {context.blocks.version(block): ""}
     before_last: int | None = None
     """Version before the last edit, if that is what is undone next."""
-    for number in range(60):
+    for number in range(40):
         text, at_version = typist.document.text(block), context.blocks.version(block)
         turn = rng.choice(["write", "write", "write", "undo", "undo", "redo", "restore"])
         if turn == "write":

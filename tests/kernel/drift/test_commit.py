@@ -69,24 +69,24 @@ async def test_diffs_of_blocks_become_edits_once_they_were_shown(
 
 
 PLACES: Final[dict[str, tuple[str, str | None, str]]] = {
-    "a file that is not there": ("docs/new.md", None, "one\n\ntwo\n"),
-    "the end of a file": ("notes.md", "before\n", "before\n\none\n\ntwo\n"),
-    "behind a blank line": ("notes.md", "before\n\n", "before\n\none\n\ntwo\n"),
-    "behind an unfinished line": ("notes.md", "before", "before\n\none\n\ntwo"),
-    "an empty file": ("notes.md", "", "one\n\ntwo\n"),
-    "lines": ("notes.md#L2-L3", "a\nb\nc\nd\n", "a\none\n\ntwo\nd\n"),
-    "one line": ("notes.md#L1", "a\nb\n", "one\n\ntwo\nb\n"),
+    "a file that is not there": ("", None, "one\n\ntwo\n"),
+    "the end of a file": ("", "before\n", "before\n\none\n\ntwo\n"),
+    "behind a blank line": ("", "before\n\n", "before\n\none\n\ntwo\n"),
+    "behind an unfinished line": ("", "before", "before\n\none\n\ntwo"),
+    "an empty file": ("", "", "one\n\ntwo\n"),
+    "lines": ("#L2-L3", "a\nb\nc\nd\n", "a\none\n\ntwo\nd\n"),
+    "one line": ("#L1", "a\nb\n", "one\n\ntwo\nb\n"),
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_other_texts_go_to_a_path(editor: Editor, make: Make, place: str) -> None:
-    path, before, after = PLACES[place]
-    name = path.partition("#")[0]
-    if before is not None:
-        editor.put(name, before.encode())
-    await commit(editor, [await make("one"), await make("two\n")], path=path)
-    assert (await editor.open(name)).now().text == after
+async def test_other_texts_go_to_a_path(editor: Editor, make: Make) -> None:
+    blocks = [await make("one"), await make("two\n")]
+    for number, (place, (lines, before, after)) in enumerate(PLACES.items()):
+        name = f"notes-{number}.md"
+        if before is not None:
+            editor.put(name, before.encode())
+        await commit(editor, blocks, path=f"{name}{lines}")
+        assert (await editor.open(name)).now().text == after, place
 
 
 async def test_what_was_committed_stands_in_the_conversation(

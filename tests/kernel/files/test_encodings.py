@@ -17,7 +17,7 @@ from tests.errors import raises
 from tests.kernel.files.editor import Editor
 from tests.kernel.kernel.calls import OpenKernel
 
-LONG: Final = b"x" * 2_500_000
+LONG: Final = b"x" * 100_000
 CODED: Final = "# coding: latin-1\nä\n".encode("latin-1")
 MARK: Final = codecs.BOM_UTF8
 

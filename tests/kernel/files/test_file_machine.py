@@ -27,7 +27,7 @@ from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import OpenKernel
 
-SEEDS = range(int(os.environ.get("ANTIPHON_CASES", "3")))
+SEEDS = range(int(os.environ.get("ANTIPHON_CASES", "2")))
 STEPS = 60
 
 

@@ -136,7 +136,7 @@ async def test_folder_that_is_swapped_for_a_link_leads_nowhere(
     done = 0
     with swapped_again_and_again(project):
         before = contents(project.parent / "outside")
-        for number in range(15):
+        for number in range(8):
             typed = {"block_id": file.block, "offset": 0, "insert": f"{number}\n"}
             await editor.call("block.splice", **typed)
             for tool, path in (

@@ -95,11 +95,12 @@ async def test_missing_object_runs_no_program_that_would_fetch_it(project: Path)
 async def test_operation_of_git_is_seen_while_it_is_under_way(project: Path) -> None:
     git = Git(project)
     assert await git.operation() is None
-    lock = project.parent / ".git" / "index.lock"
-    lock.touch()
-    assert await git.operation() == "index.lock"
-    lock.unlink()
-    assert await git.operation() is None
+    for name in ("index.lock", "rebase-merge", "MERGE_HEAD", "CHERRY_PICK_HEAD", "BISECT_LOG"):
+        mark = project.parent / ".git" / name
+        mark.touch()
+        assert await git.operation() == name
+        mark.unlink()
+        assert await git.operation() is None
 
 
 async def test_folder_without_a_repository_has_no_list_and_no_marks(tmp_path: Path) -> None:

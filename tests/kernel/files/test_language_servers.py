@@ -23,7 +23,7 @@ SCRIPTED = Path(__file__).with_name("scripted_server.py")
 
 
 def scripted(manner: str = "") -> str:
-    return shlex.join([sys.executable, "-I", str(SCRIPTED), manner])
+    return shlex.join([sys.executable, "-I", "-S", str(SCRIPTED), manner])
 
 
 def rows(file: OpenFile) -> list[dict[str, Any]]:
@@ -71,42 +71,55 @@ async def test_real_server_finds_defines_explains_and_completes(editor: Editor) 
     assert outside["places"][0]["outside"] and outside["places"][0]["path"].endswith("/os.py")
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are not waited for as long as usual."""
-    monkeypatch.setattr(language_servers, "ANSWER_SECONDS", 0.4)
+NEVER_READY = {
+    "fails": "has ended with exit code 1: 'no configuration'",
+    "talks": "has sent no message, or too long a one: 'Good morning!'",
+    "boasts": "too long a one: 'Content-Length: 999999999'",
+    "rambles": "has sent what is no message",
+    "lies": "has sent what is no message",
+    "refuses": "refuses: {'code': -32603, 'message': 'not today'}",
+    "deaf": "was not ready after 0.3 s",
+}
+BAD_ANSWERS = {
+    "wrong": "has sent an answer that is none",
+    "dies": "has ended and is begun again",
+    "mute": "has not answered for 0.1 s",
+}
 
 
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(
-    ("manner", "problem", "runs"),
-    [
-        ("fails", "has ended with exit code 1: 'no configuration'", False),
-        ("deaf", "was not ready after 1.2 s", False),
-        ("talks", "has sent no message, or too long a one: 'Good morning!'", False),
-        ("boasts", "too long a one: 'Content-Length: 999999999'", False),
-        ("rambles", "has sent what is no message", False),
-        ("lies", "has sent what is no message", False),
-        ("refuses", "refuses: {'code': -32603, 'message': 'not today'}", False),
-        ("mute", "has not answered for 0.4 s", True),
-        ("wrong", "has sent an answer that is none", True),
-        ("dies", "has ended and is begun again", True),
-    ],
-)
 async def test_server_that_does_not_do_its_work_is_reported(
-    editor: Editor, monkeypatch: pytest.MonkeyPatch, manner: str, problem: str, runs: bool
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    editor.kernel.files.servers.commands = {"txt": scripted(manner)}
-    editor.put("a.txt", b"one\n")
-    file = await editor.open("a.txt")
-    if not runs:
-        await until(lambda: rows(file), "the report")
-        (row,) = rows(file)
+    servers = editor.kernel.files.servers
+    servers.commands = {manner: scripted(manner) for manner in (*NEVER_READY, *BAD_ANSWERS)}
+
+    async def opened(manner: str) -> OpenFile:
+        editor.put(f"a.{manner}", b"one\n")
+        file = await editor.open(f"a.{manner}")
+        await until(lambda: rows(file), f"what the server says that {manner}")
+        return file
+
+    async def answers(manner: str, problem: str) -> None:
+        with pytest.raises(AntiphonError) as failed:
+            await editor.call("file.ask", path=f"a.{manner}", what="hover", line=0, column=0)
+        assert problem in failed.value.message, manner
+
+    files = [await opened(manner) for manner in BAD_ANSWERS]
+    for manner, problem in BAD_ANSWERS.items():
+        if manner == "mute":
+            monkeypatch.setattr(language_servers, "ANSWER_SECONDS", 0.1)
+        await answers(manner, problem)
+    monkeypatch.undo()
+    for file in files:
+        servers.closed(file)
+    await until(lambda: not processes(editor.project), "the end of all servers")
+    for manner, problem in NEVER_READY.items():
+        if manner == "deaf":
+            monkeypatch.setattr(language_servers, "ANSWER_SECONDS", 0.1)
+        (row,) = rows(await opened(manner))
         assert (row["line"], row["severity"]) == (0, "note") and problem in row["message"]
-    with pytest.raises(AntiphonError) as failed:
-        await editor.call("file.ask", path="a.txt", what="hover", line=0, column=0)
-    assert problem in failed.value.message
-    assert len(processes(editor.project)) <= runs  # what is left of others is gone
+        await answers(manner, problem)
+        assert not processes(editor.project), manner
 
 
 async def test_server_that_has_ended_is_begun_again_with_the_text_as_it_is(editor: Editor) -> None:

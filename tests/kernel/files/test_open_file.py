@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,36 +64,6 @@ async def test_open_twice_gives_the_same_context_with_the_text_of_the_disk(
     assert not await first.is_dirty()
 
 
-async def test_save_writes_what_was_typed(project: Project) -> None:
-    file = await project.open()
-    await project.type(file, "two", " and more")
-    assert await file.is_dirty()
-    assert await file.save()
-    assert project.place.read_text() == TEXT.replace("two", "two and more")
-    assert not await file.is_dirty()
-    assert not await file.save()
-
-
-async def test_outside_change_of_a_clean_file_is_an_edit_by_the_disk(project: Project) -> None:
-    file = await project.open()
-    project.put(TEXT.replace("four", "4"))
-    await file.look()
-    assert file.now().text == TEXT.replace("four", "4")
-    assert not await file.is_dirty()
-    blame = await project.kernel.call(project.me, "block.blame", {"block_id": file.block})
-    assert "disk" in str(blame)
-
-
-async def test_outside_change_beside_what_was_typed_is_merged(project: Project) -> None:
-    file = await project.open()
-    await project.type(file, "two", "!")
-    project.put(TEXT.replace("four", "4"))
-    await file.look()
-    assert file.now().text == "one\ntwo!\nthree\n4\nfive\n"
-    assert await file.save()
-    assert project.place.read_text() == "one\ntwo!\nthree\n4\nfive\n"
-
-
 @pytest.mark.parametrize(
     ("resolution", "expected"),
     [
@@ -134,21 +103,6 @@ async def test_deleted_file_is_made_again_only_if_that_is_asked_for(project: Pro
     assert file.row.state == ""
 
 
-async def test_unsaved_text_is_there_after_a_restart_and_merged_with_the_disk(
-    project: Project, open_kernel: OpenKernel
-) -> None:
-    file = await project.open()
-    await project.type(file, "one", "!")
-    await file.save()
-    await project.type(file, "two", "!")
-    await project.kernel.close()
-    project.put(TEXT.replace("one", "one!").replace("four", "4"))
-    again = Project(await open_kernel(), project.me, project.place)
-    file = await again.open()
-    assert file.now().text == "one!\ntwo!\nthree\n4\nfive\n"
-    assert await file.is_dirty()
-
-
 async def test_revert_takes_the_text_of_the_disk_and_can_be_undone(project: Project) -> None:
     file = await project.open()
     await project.type(file, "two", "!")
@@ -156,37 +110,6 @@ async def test_revert_takes_the_text_of_the_disk_and_can_be_undone(project: Proj
     assert file.now().text == TEXT
     await project.kernel.call(project.me, "block.undo", {"block_id": file.block})
     assert file.now().text == TEXT.replace("two", "two!")
-
-
-async def test_what_another_program_writes_comes_by_itself_however_it_writes(
-    project: Project,
-) -> None:
-    file = await project.open()
-    with project.place.open("a") as appended:
-        appended.write("six\n")
-    await until(lambda: file.now().text == f"{TEXT}six\n", "what was appended")
-    other = project.place.with_name("other")
-    other.write_text("one\n")
-    other.rename(project.place)
-    await until(lambda: file.now().text == "one\n", "the file that was renamed to it")
-    project.place.unlink()
-    await until(lambda: file.state is FileState.DELETED, "that it is gone")
-    assert file.now().text == "one\n"
-
-
-async def test_typed_text_is_saved_after_a_pause_but_not_while_git_works(
-    project: Project,
-) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=project.place.parent, check=True)
-    lock = project.place.parent / ".git" / "index.lock"
-    lock.touch()
-    file = await project.open()
-    await project.type(file, "two", "!")
-    await asyncio.sleep(1.5)
-    assert project.place.read_text() == TEXT
-    lock.unlink()
-    await until(lambda: project.place.read_text() != TEXT, "the save")
-    assert project.place.read_text() == TEXT.replace("two", "two!")
 
 
 async def test_context_of_a_file_that_is_opened_by_its_id_follows_the_disk(

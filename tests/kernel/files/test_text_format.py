@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import codecs
 import random
-import subprocess
-import sys
 
 import pytest
 from hypothesis import example, given, settings
@@ -208,7 +206,7 @@ def test_bytes_that_are_not_certainly_a_text_are_binary(data: bytes, reason: str
     assert found.reason.endswith(reason)
 
 
-@pytest.mark.parametrize("size", [50, 500, 50_000])
+@pytest.mark.parametrize("size", [50, 5_000])
 def test_random_bytes_are_binary(size: int) -> None:
     rng = random.Random(size)
     for _ in range(20):
@@ -270,9 +268,3 @@ def test_character_that_encoding_lacks_is_refused(encoding: str, character: str)
         encode(f"a\nb\nc{character}", known)
     assert caught.value.details["line"] == 2
     assert repr(character) in caught.value.message and encoding in caught.value.message
-
-
-def test_import_does_not_load_what_guesses_encodings() -> None:
-    code = "import sys, antiphon_kernel.files.text_format as it; it.decode(b'a\\xc3\\xa9')"
-    check = "sys.exit('charset_normalizer' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", f"{code}; {check}"], check=False).returncode == 0

@@ -11,7 +11,7 @@ from antiphon_kernel.layout import LayoutBlock, arrange, first_break, read_layou
 from tests.kernel.growth.work import calls_of
 from tests.kernel.layout.written import OPUS, Writing
 
-SIZES = (500, 2_000)
+SIZES = (200, 800)
 
 
 def many_turns(size: int) -> list[LayoutBlock]:
@@ -106,6 +106,6 @@ async def work_of_one_more_turn(size: int) -> tuple[int, int]:
 
 
 async def test_request_after_one_more_turn_takes_the_same_work_in_a_longer_context() -> None:
-    few, many = [await work_of_one_more_turn(size) for size in (400, 2_000)]
+    few, many = [await work_of_one_more_turn(size) for size in (200, 800)]
     assert few[0] == many[0] == 1
     assert many[1] < 1.1 * few[1]

@@ -13,7 +13,7 @@ from tests.kernel.invariants.client import builds_on_known
 from tests.kernel.invariants.machine import run_machine
 
 
-@cases(0.6)
+@cases(0.35)
 async def test_document_after_random_steps_is_what_its_journal_says(rng: random.Random) -> None:
     await run_machine(rng)
 

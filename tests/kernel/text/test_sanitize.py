@@ -87,17 +87,16 @@ def test_neutralise_any_text_leaves_no_run_of_invisible_characters(text: str) ->
 
 
 def test_neutralise_single_character_leaves_no_control_format_or_separator() -> None:
-    for code in range(0x110000):
+    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    codes = {code for code in range(0x110000) if unicodedata.category(chr(code)) in hidden}
+    for code in (codes | IGNORABLE) - VISIBLE_FORMATS - {*b"\n\t"}:
         shown = sanitize(chr(code))
-        if shown in "\n\t" or code in VISIBLE_FORMATS:
-            continue
-        assert unicodedata.category(shown) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), hex(code)
+        assert unicodedata.category(shown) not in hidden, hex(code)
         assert ord(shown) not in IGNORABLE, hex(code)
 
 
-@pytest.mark.parametrize("text", ORDINARY)
-def test_neutralise_ordinary_text_changes_nothing(text: str) -> None:
-    assert sanitize(text) == text
+def test_neutralise_ordinary_text_changes_nothing() -> None:
+    assert [text for text in ORDINARY if sanitize(text) != text] == []
 
 
 @pytest.mark.parametrize(

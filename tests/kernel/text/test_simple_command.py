@@ -84,9 +84,8 @@ SMUGGLED: Final = [
 ]
 
 
-@pytest.mark.parametrize("line", SMUGGLED)
-def test_pattern_does_not_match_what_a_shell_reads_otherwise(line: str) -> None:
-    assert not LOG.matches(line)
+def test_pattern_does_not_match_what_a_shell_reads_otherwise() -> None:
+    assert [line for line in SMUGGLED if LOG.matches(line)] == []
 
 
 def test_pattern_without_a_star_matches_its_words_only() -> None:

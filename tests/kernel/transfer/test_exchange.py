@@ -16,6 +16,7 @@ import pytest
 
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -150,29 +151,36 @@ async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]
     return [*head, *blocks, {"type": "end", "blocks": length}]
 
 
+SHALLOW = Limits(parent_depth=16)
+
+
 async def test_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
-    kernel: Kernel, amy: Actor
+    open_kernel: OpenKernel,
 ) -> None:
-    lines = await chain(kernel, amy, 512)
+    kernel = await open_kernel(SHALLOW)
+    amy = kernel.open_session(kernel.owner, "test")
+    lines = await chain(kernel, amy, 16)
     params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
-    assert (await kernel.call(amy, "context.import", params))["blocks"] == 512
+    assert (await kernel.call(amy, "context.import", params))["blocks"] == 16
     document = (await kernel.context("long")).document
-    assert document.reply_depth(document.block_ids()[-1], 1_000) == 512
+    assert document.reply_depth(document.block_ids()[-1], 1_000) == 16
     last = {"role": "user", "kind": "text", "parent_id": document.block_ids()[-1]}
     with pytest.raises(AntiphonError):
         await kernel.call(amy, "block.create", last)
 
 
-@pytest.mark.parametrize("length", [1, 3, 513])
+@pytest.mark.parametrize("length", [1, 3, 17])
 async def test_parents_in_a_circle_or_too_many_are_not_imported(
-    kernel: Kernel, amy: Actor, length: int
+    open_kernel: OpenKernel, length: int
 ) -> None:
+    kernel = await open_kernel(SHALLOW)
+    amy = kernel.open_session(kernel.owner, "test")
     lines = await chain(kernel, amy, length)
     blocks = sorted((one for one in lines if one["type"] == "block"), key=number_of)
-    if length < 512:
+    if length < 16:
         blocks[0]["header"]["parent"] = blocks[-1]["id"]
     params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
-    with pytest.raises(AntiphonError, match="run in a circle, or are more than 511") as caught:
+    with pytest.raises(AntiphonError, match="run in a circle, or are more than 15") as caught:
         await kernel.call(amy, "context.import", params)
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert len(kernel.contexts.rows()) == 1

@@ -25,7 +25,7 @@ from tests.waiting import until
 
 __all__ = ("actors",)
 
-SEEDS = int(os.environ.get("ANTIPHON_CASES", "300")) // 100
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "100")) // 100
 STEPS = 120
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import sqlite3
@@ -96,7 +97,7 @@ def without(blocks: Blocks, hidden: set[str]) -> Blocks:
     return {block: (shown(header), text) for block, (header, text) in kept.items()}
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("ANTIPHON_CASES", "1"))))
 async def test_replay_of_a_random_context_is_what_the_journal_says_at_every_version(
     kernel: Kernel, actors: list[Actor], seed: int
 ) -> None:

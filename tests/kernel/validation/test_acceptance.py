@@ -61,7 +61,7 @@ class Case:
         self.waiting = first.draft(DRAFT_SEQ_MIN + 1_000)
         await take_in(context, bo, first.update())
         offline = Offline(context, bo, 2)
-        offline.write(self.there, 1_500)
+        offline.write(self.there, 600)
         offline.go_on_as(SECOND)
         offline.write(self.there, 300)
         offline.submit(self.waiting)

@@ -25,7 +25,7 @@ from tests.kernel.kernel.calls import OpenKernel
 from tests.kernel.validation.peers import Offline, take_in
 
 LONG = bool(os.environ.get("ANTIPHON_LONG"))
-SEEDS = range(30 if LONG else 2)
+SEEDS = range(30 if LONG else 1)
 ROUNDS = 8 if LONG else 2
 ENDED: Final = (Status.DONE, Status.ERROR)
 MARK = "m"

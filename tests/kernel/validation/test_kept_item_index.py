@@ -89,7 +89,7 @@ def assert_same(document: Document, one: ItemIndex, other: ItemIndex) -> None:
             assert splits == other.splits_surrogates(struct.client, clock)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_index_that_was_kept_follows_what_comes_later(seed: int) -> None:
     document, _ = written(seed, 40)
     index = read_off(document)
@@ -105,7 +105,7 @@ def test_index_that_was_kept_follows_what_comes_later(seed: int) -> None:
 
 
 def test_order_in_texts_that_was_kept_fits_the_same_items() -> None:
-    document, _ = written(3, 60)
+    document, _ = written(3, 25)
     fresh = read_off(document)
     kept = copied(fresh)
     structs = decode_update(document.update_since()).structs
@@ -127,17 +127,6 @@ async def test_kept_index_with_later_updates_is_whole() -> None:
     lazy.follow(last.update)
     await lazy.read()
     assert_same(later, lazy.item_index, read_off(later))
-
-
-@pytest.mark.parametrize("is_kept", [True, False])
-async def test_index_that_is_read_uses_the_ids_of_the_document(is_kept: bool) -> None:
-    document, _ = written(4, 30)
-    lazy = LazyItemIndex(document, read_off(document).encode() if is_kept else None)
-    await lazy.read()
-    for block in document.block_ids():
-        found = lazy.item_index.block(block)
-        assert found is not None
-        assert found.block is block
 
 
 @pytest.mark.parametrize(
@@ -172,7 +161,7 @@ def test_index_that_waits_for_an_item_is_not_kept() -> None:
 
 async def test_first_raw_update_after_a_start_reads_the_kept_index(tmp_path: Path) -> None:
     async with filled(tmp_path) as kernel:
-        await gather(*(kernel.block("some words\n") for _ in range(300)))
+        await gather(*(kernel.block("some words\n") for _ in range(100)))
         fresh = await calls_of(kernel.context.structure.read())
         before = read_off(kernel.context.document)
     async with filled(tmp_path) as kernel:

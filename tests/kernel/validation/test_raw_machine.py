@@ -172,7 +172,7 @@ CONTENTS: dict[ContentKind, tuple[Any, int]] = {
 }
 
 
-SEEDS = int(os.environ.get("ANTIPHON_CASES", "200")) // 100
+SEEDS = int(os.environ.get("ANTIPHON_CASES", "100")) // 100
 ATTEMPTS = 250
 WRITABLE = ("state/title", "notes")
 

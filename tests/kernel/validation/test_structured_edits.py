@@ -196,17 +196,12 @@ async def test_edits_of_structured_parts_by_a_stock_client_are_refused_whole_and
     expected = {edit: tools for edit, (_, tools) in EDITS.items()}
     expected["attribute of text"] = "call block.edit."
     expected["embed"] = "a text takes characters and format marks."
-    for edit, update in (await stock_updates(modules, context, block, expected)).items():
-        await refused_for_tools(context, bo, update, expected[edit])
-    await apply_update(context, bo, changed(context, block, type_into("title", "after")), "client")
-
-
-async def test_edits_of_texts_by_a_stock_client_are_taken(
-    modules: Path, context: Context, bo: Actor, block: str
-) -> None:
     before = read_content(context.document, block).value
-    for update in (await stock_updates(modules, context, block, OF_TEXTS)).values():
-        await apply_update(context, bo, update, "client")
+    updates = await stock_updates(modules, context, block, (*expected, *OF_TEXTS))
+    for edit, tools in expected.items():
+        await refused_for_tools(context, bo, updates[edit], tools)
+    for edit in OF_TEXTS:
+        await apply_update(context, bo, updates[edit], "client")
     found = read_content(context.document, block)
     assert not found.violations
     assert found.value["state"].pop("title") == "typed 😀bold "

@@ -93,7 +93,7 @@ def _edited(seed: int, steps: int = 40) -> list[pycrdt.Doc[Any]]:
     return random_documents(random.Random(seed), steps)[0]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_ranges_equal_the_difference_of_state_vectors(seed: int) -> None:
     for doc in _edited(seed):
         for start in (b"\x00", _edited(seed, steps=15)[0].get_state()):
@@ -107,7 +107,7 @@ def test_ranges_equal_the_difference_of_state_vectors(seed: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100, 10_000])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_parts_are_small_and_together_the_update(seed: int, size: int) -> None:
     rng = random.Random(seed)
     structs = [
@@ -230,7 +230,7 @@ def _decodes_or_value_error(data: bytes) -> None:
 FIRST = Struct(1, 0, 2, ContentKind.STRING, parent="text", content="ab")
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(5))
 def test_each_item_comes_once_and_behind_all_that_it_builds_on(seed: int) -> None:
     (document, *peers), _ = random_documents(random.Random(seed))
     for peer in peers:

@@ -15,7 +15,7 @@ from antiphon_kernel.yjs.update_writer import MapWriter, encode_any, encode_text
 from tests.kernel.yjs.random_documents import random_documents
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(5))
 def test_update_written_again_makes_the_same_document(seed: int) -> None:
     (document, *others), updates = random_documents(random.Random(seed))
     for other in others:
@@ -31,9 +31,15 @@ def test_update_written_again_makes_the_same_document(seed: int) -> None:
         assert decode_state_vector(again.get_state()) == known
 
 
-@pytest.mark.parametrize("right", [None, ItemId(3, 127), ItemId(2**32 - 1, 2**21)])
-@pytest.mark.parametrize("clock", [1, 128, 16_384, 2**32])
-@pytest.mark.parametrize("text", ["x", "é漢😀" * 60])
+@pytest.mark.parametrize(
+    ("text", "clock", "right"),
+    [
+        ("x", 1, None),
+        ("x", 128, ItemId(3, 127)),
+        ("é漢😀" * 60, 16_384, ItemId(2**32 - 1, 2**21)),
+        ("é漢😀" * 60, 2**32, None),
+    ],
+)
 def test_one_piece_of_text_is_encoded_as_any_update(
     text: str, clock: int, right: ItemId | None
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -69,7 +70,7 @@ async def write_at_random(kernel: Kernel, dice: random.Random, times: int) -> No
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize(("seed", "part_bytes"), [(0, 100), (1, 100), (2, 10**7), (3, 10**7)])
+@pytest.mark.parametrize(("seed", "part_bytes"), [(1, 100), (2, 10**7)])
 async def test_opening_gives_the_same_with_and_without_a_snapshot(
     reopen: Open, data: Path, seed: int, part_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,12 +106,12 @@ async def test_snapshots_of_a_long_document_are_as_rare_as_it_is_long(reopen: Op
     request = {"kind": "file", "content": "x" * 50_000}
     block = (await kernel.call(me, "block.create", request))["block_id"]
     written = set[int]()
-    for _ in range(200):
+    for _ in range(120):
         await kernel.call(me, "block.splice", {"block_id": block, "offset": 0, "insert": "y"})
         snapshot = await kernel.journal.snapshots.read(context.row)
         written.update([snapshot.seq] if snapshot is not None else [])
-    # The first after ten transactions, the others after fifty; by tens there would be twenty.
-    assert 2 <= len(written) <= 5
+    # The first after ten transactions, the others after fifty; by tens there would be twelve.
+    assert 2 <= len(written) <= 4
 
 
 async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
@@ -125,35 +126,39 @@ async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
     return held
 
 
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "state = substr(state, 1, length(state) - 1)",
-        "state = zeroblob(40)",
-        "state = 'text'",
-        "headers = x'00'",
-        "state_vector = x'00'",
-        "seq = seq - 1",
-        "seq = seq + 100",
-        "format = 77",
-        "digest = zeroblob(16)",
-    ],
+DAMAGES = (
+    "state = substr(state, 1, length(state) - 1)",
+    "state = zeroblob(40)",
+    "state = 'text'",
+    "headers = x'00'",
+    "state_vector = x'00'",
+    "seq = seq - 1",
+    "seq = seq + 100",
+    "format = 77",
+    "digest = zeroblob(16)",
 )
+
+
+@pytest.mark.sqlite
 async def test_damaged_snapshot_is_left_out_and_the_log_says_so(
-    reopen: Open, data: Path, damage: str, caplog: pytest.LogCaptureFixture
+    reopen: Open, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held = await with_snapshot(reopen, data)
-    execute(data, f"UPDATE snapshots SET {damage}")
-    report = await run_checks(data)
-    assert [finding.check for finding in report.all()] == ["snapshot"]
-    with caplog.at_level(logging.WARNING):
-        kernel = await reopen(EAGER)
-        assert contents((await kernel.context()).document) == held
-    assert "the snapshot of context default is left out" in caplog.text
-    await write_at_random(kernel, random.Random(3), 1)
-    await kernel.close()
-    assert (await run_checks(data)).clean
+    held, kernel = await with_snapshot(reopen, data), None
+    kept = data.rename(data.with_name("kept"))
+    for damage in DAMAGES:
+        shutil.copytree(kept, data)
+        execute(data, f"UPDATE snapshots SET {damage}")
+        report = await run_checks(data)
+        assert [finding.check for finding in report.all()] == ["snapshot"], damage
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            kernel = await reopen(EAGER)
+            assert contents((await kernel.context()).document) == held, damage
+        assert "the snapshot of context default is left out" in caplog.text, damage
+        await write_at_random(kernel, random.Random(3), 1)
+        await kernel.close()
+        assert (await run_checks(data)).clean, damage
+        shutil.rmtree(data)
 
 
 @pytest.mark.sqlite
@@ -175,7 +180,7 @@ async def test_snapshot_of_another_state_is_not_believed(
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
     reopen: Open, data: Path, seed: int
 ) -> None:
