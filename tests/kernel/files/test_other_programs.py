@@ -34,6 +34,7 @@ with open(os.environ["FILE"], "w") as file:
 PROGRAMS: Final = {
     "vim, backupcopy=yes": VIM.format("backupcopy=yes"),
     "vim, backupcopy=no": VIM.format("backupcopy=no"),
+    "vim, backupcopy=auto": VIM.format("backupcopy=auto"),
     "vim, with a backup": VIM.format("backup backupcopy=no"),
     "nano": "nano",
     "sed -i": "sed -i 's/1,2/1, 2/' \"$FILE\"",
