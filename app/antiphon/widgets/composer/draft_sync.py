@@ -330,6 +330,8 @@ class DraftSync:
                 self.block = former
             elif typed != self._carried:
                 self.share()
+            elif former is None and self._former in self._shared:
+                self._empty()  # it was submitted while its document was replaced
             return
         found = self._latest_unsent(taken)
         if found is None:
@@ -377,9 +379,13 @@ class DraftSync:
         if self.block is None:
             raise ValueError("there is no draft block yet")
         block, self.block = self.block, None
-        with self.local.transaction(ORIGIN):
-            self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
+        self._empty()
         return block
+
+    def _empty(self) -> None:
+        """Empty the message, and leave the block that it was in as it is."""
+        with self.local.transaction(ORIGIN):
+            self.clear()
 
     def share(self) -> None:
         """Put the message into a draft block of the shared document, if it is in none."""

@@ -147,6 +147,18 @@ def test_succeed_shares_a_message_that_was_not_accepted_when_it_is_edited() -> N
     assert after.text == "sent\nrefused?"
 
 
+def test_draft_that_was_submitted_while_its_document_was_replaced_is_let_go() -> None:
+    written, before = attached()
+    type_in(before, "one")
+    shared = Document(client_id=8)
+    shared.apply_update(written.update_since())
+    after = own_draft(shared)
+    after.succeed(before)
+    shared.set_fields(str(before.block), status=Status.DONE)
+    after.attach(ME)
+    assert (after.text, after.block, shared.text(str(before.block))) == ("", None, "one")
+
+
 def test_text_that_is_put_back_stands_before_what_came_since() -> None:
     draft = DraftSync(Document(client_id=5))
     draft.write("since")
