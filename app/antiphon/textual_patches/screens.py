@@ -22,10 +22,9 @@ Result = TypeVar("Result")
 
 
 class StyledOnceMixin(Screen[Result]):
-    """Screen that is styled anew when it is shown only if the app has changed since it was last.
+    """Screen whose widgets are styled again when it is shown only if the app's styles have changed.
 
-    Textual does it always: twice for a screen whose widgets were styled when they were mounted.
-    And for one that is new it styles all that the app has.
+    Textual styles them each time, also those of a new screen, which mounting has styled already.
     """
 
     _styled_in: object = None
