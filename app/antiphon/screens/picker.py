@@ -59,7 +59,7 @@ class PickerModal(HintingModal[str | None]):
         border: none; padding: 0 1; margin: 1 0; height: 1;
     }
     PickerModal OptionList, PickerModal OptionList:focus {
-        border: none; padding: 0 1 1 1; max-height: 70vh; background: $surface;
+        border: none; padding: 0 1 1 1; min-width: 3; max-height: 70vh; background: $surface;
     }
     """
 

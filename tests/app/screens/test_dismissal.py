@@ -83,3 +83,14 @@ async def test_enter_while_the_list_is_made_chooses_from_what_was_typed(there: O
     await there.press("s", "e", "enter")
     await until(lambda: chosen, "the choice")
     assert chosen == ["second"]
+
+
+async def test_list_in_a_terminal_of_one_column_is_shown_again_in_a_wider_one(there: Opened) -> None:
+    async def ask(typed: str) -> list[PickerEntry]:
+        return [PickerEntry("one", "the only choice")]
+
+    there.app.push_screen(PickerModal("Choose", ask))
+    await there.sees("the only choice")
+    await there.pilot.resize_terminal(1, 1)
+    await there.pilot.resize_terminal(80, 24)
+    await there.sees("the only choice")
