@@ -85,7 +85,7 @@ async def test_enter_while_the_list_is_made_chooses_from_what_was_typed(there: O
     assert chosen == ["second"]
 
 
-async def test_list_in_a_terminal_of_one_column_is_shown_again_in_a_wider_one(there: Opened) -> None:
+async def test_list_in_a_terminal_of_one_column_is_shown_again_later(there: Opened) -> None:
     async def ask(typed: str) -> list[PickerEntry]:
         return [PickerEntry("one", "the only choice")]
 
