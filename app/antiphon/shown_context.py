@@ -19,6 +19,7 @@ from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import KernelFile, ProjectFiles
 from antiphon.screens.background_tasks import wait_until
 from antiphon.screens.conversation_screen import ConversationScreen, fit_pages, shown_pages
+from antiphon.screens.file_part import FilePartModal
 from antiphon.screens.modals import rejected_location
 from antiphon.screens.view_restorer import Destination
 from antiphon.screens.view_state import ViewStateStore
@@ -194,7 +195,7 @@ class ShownContext:
         try:
             file = KernelFile.of(await self.session.call("file.open", {"path": path}))
         except AntiphonError as error:
-            self.front.screen.hint(error.message)
+            await self._show_part(path, error)
             release_keys()
             return
         self.files.opened(file.path)
@@ -218,6 +219,15 @@ class ShownContext:
             page.screen.area.go_to_line(file.block, line)
         self.come(page)
         release_keys()
+
+    async def _show_part(self, path: str, refusal: AntiphonError) -> None:
+        """Show a file that is too large to be opened, or no text; else say why it is not opened."""
+        try:
+            part = await self.session.call("file.part", {"path": path})
+        except AntiphonError:
+            self.front.screen.hint(refusal.message)
+        else:
+            self._app.push_screen(FilePartModal(self.session, part))
 
     def go_back(self) -> None:
         """Show the file before this one, or else the conversation alone."""

@@ -200,11 +200,14 @@ class Sidebar(StatusRows, can_focus=True):
         self.host.open_context(self.chosen)
 
     def action_open_folder(self) -> None:
-        self.chosen = self.chosen if self.chosen[-1:] == "/" else ROOT
-        if any(one.is_open for one in self._tree if one.id == self.chosen):
-            self._step(1)
-        else:
-            self.host.fold(self.chosen, opens=True)
+        before = self.chosen
+        folder = self.chosen = before if before[-1:] == "/" else ROOT
+        if not any(one.is_open for one in self._tree if one.id == folder):
+            self.host.fold(folder, opens=True)
+            return
+        self._step(1)
+        if self.chosen == before != folder:
+            self.host.hint("This is a file: <key:open_context> opens it.")
 
     def action_close_folder(self) -> None:
         row = next((one for one in self._tree if one.id == self.chosen), None)

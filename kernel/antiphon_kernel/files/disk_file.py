@@ -143,6 +143,20 @@ def read(path: ProjectPath, limit: int, limit_name: str) -> tuple[DiskState, byt
     return state, data
 
 
+def read_part(path: ProjectPath, start: int, size: int) -> tuple[DiskState, bytes]:
+    """Read up to `size` bytes of a file from its byte `start`; none after its end.
+
+    Raises:
+        AntiphonError: invalid_params, storage_failed.
+    """
+    with (
+        disk_errors(path.shown, "read"),
+        path.folder() as folder,
+        opened_file(folder, path.name) as file,
+    ):
+        return _state(os.fstat(file)), os.pread(file, size, start)
+
+
 def write(
     path: ProjectPath, data: bytes, expected: Digest | None, *, copies: Path, limit: int
 ) -> DiskState:

@@ -29,6 +29,9 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
+_LONGEST_CHARACTER: Final = 4
+"""Bytes."""
+
 _LETTERS: Final = {"\n": "n", "\r": "r", "\r\n": "c"}
 _ENDS: Final = {letter: end for end, letter in _LETTERS.items()}
 
@@ -92,6 +95,25 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded | Binary:
             return Binary(f"Byte {error.start} is not UTF-8, and no other encoding is certain.")
         return _read(data, guessed)
     return _read(data, "utf-8")
+
+
+def decode_part(data: bytes, head: bytes, *, is_last: bool) -> tuple[str, int] | Binary:
+    """Read a part of a file to be shown, in the encoding that its first bytes say.
+
+    Returns the text, up to the last line that is whole if there is one, and how many bytes it has.
+    What is no character of the encoding becomes the replacement character.
+    """
+    tried = (decode(head[: len(head) - cut]) for cut in range(_LONGEST_CHARACTER))
+    first = next(tried)
+    found = next((one for one in (first, *tried) if isinstance(one, Decoded)), first)
+    if isinstance(found, Binary):
+        return found
+    encoding = found.format.encoding
+    if not is_last and "\n".encode(encoding) == b"\n":
+        data = data[: data.rfind(b"\n") + 1] or data
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    text = _with_newlines(decoder.decode(data, is_last).removeprefix("\ufeff"))
+    return text, len(data) - len(decoder.getstate()[0])
 
 
 def encode(text: str, format: TextFormat, base: str | None = None) -> bytes:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from enum import StrEnum
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from antiphon_kernel.files.disk_file import read_part
 from antiphon_kernel.files.open_file import FileState, OpenFile
-from antiphon_kernel.files.text_format import Decoded, TextFormat, decode, encode
+from antiphon_kernel.files.text_format import (
+    Binary,
+    Decoded,
+    TextFormat,
+    decode,
+    decode_part,
+    encode,
+)
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.language_answers import choices, hover_text, locations
@@ -28,6 +38,10 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_long_text
 
 _ERRORS: Final = (ErrorCode.TOO_LARGE, ErrorCode.CONTEXT_NOT_FOUND)
+
+
+_PART: Final = 64_000
+"""Bytes that a part of a file has at most."""
 
 
 class FileParams(Params):
@@ -85,6 +99,59 @@ async def open_file(call: Call, params: FileParams) -> FileInfo:
     Every tool that takes a block takes `file:PATH`, too, and opens the file by that.
     """
     return FileInfo(**await file_info(await call.file(params.path)))
+
+
+class FilePartParams(FileParams):
+    """A file, and where a part of it begins."""
+
+    start: int = Field(default=0, ge=0)
+    """Byte of the file."""
+
+
+class FilePartResult(Result):
+    """Some lines of a file as they are on disk."""
+
+    path: str
+    """Relative to the project's root, with `/`."""
+    size: int
+    """Bytes of the file."""
+    start: int
+    """First byte of the part; less than was asked for if the file ends before that."""
+    end: int
+    """Byte after the last one: a line's end, unless the line is very long or the file's last."""
+    text: str
+    """Text of the part, in the encoding of the file's beginning; empty if it is no text."""
+    problem: str | None = None
+    """The reason why it is no text, as a sentence."""
+    media_type: str | None = None
+    """Media type that goes with its name."""
+
+
+@tool("file.part", needs=Permission.READ, errors=_ERRORS)
+async def part(call: Call, params: FilePartParams) -> FilePartResult:
+    """Read a part of a file that is too large to be opened, or learn what it is if it is no text.
+
+    It is read from disk, up to 64,000 bytes of whole lines; the file is not opened by that.
+    """
+    call.check_files(params.path)
+    path = await call.kernel.files.find(params.path)
+    call.kernel.files.check_shown(call.actor.principal, path.shown)
+    state, head = await asyncio.to_thread(read_part, path, 0, _PART)
+    start = min(params.start, state.size)
+    state, data = await asyncio.to_thread(read_part, path, start, _PART)
+    is_last = start + len(data) >= state.size
+    found = await asyncio.to_thread(decode_part, data, head, is_last=is_last)
+    problem = found.reason if isinstance(found, Binary) else None
+    text, length = ("", len(data)) if isinstance(found, Binary) else found
+    return FilePartResult(
+        path=path.shown,
+        size=state.size,
+        start=start,
+        end=start + length,
+        text=text,
+        problem=problem,
+        media_type=guess_type(path.name)[0],
+    )
 
 
 class FileStatusResult(Result):

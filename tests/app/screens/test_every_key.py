@@ -16,6 +16,7 @@ from antiphon.actions import ACTIONS, Mode, Owner, shown_key
 from antiphon.screens import (
     conflicts,
     drift_pages,
+    file_part,
     history,
     modals,
     panels,
@@ -203,6 +204,8 @@ PREVIEW: Final = {
     "offers": [],
 }
 
+PART: Final = {"path": "a.log", "size": 10**6, "start": 0, "end": len(LONG), "text": LONG}
+
 COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
     modals.TextModal: Cover(lambda there: there.screen.call_action("help"), SCROLLED),
     modals.ConfirmModal: Cover(pushing(lambda there: modals.ConfirmModal("Really?"))),
@@ -238,6 +241,9 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
             )
         ),
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
+    ),
+    file_part.FilePartModal: Cover(
+        pushing(lambda there: file_part.FilePartModal(there.app.session, PART)), SCROLLED
     ),
     drift_pages.MergeModal: Cover(
         pushing(lambda there: drift_pages.MergeModal(PREVIEW)),

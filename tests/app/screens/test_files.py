@@ -147,6 +147,40 @@ async def test_conflict_is_decided_hunk_by_hunk_and_deleted_file_made_again(
         await until(lambda: not there.shows("deleted on disk"), "as usual")
 
 
+async def test_large_or_binary_file_is_shown_read_only_part_by_part(
+    project: Path, here: World
+) -> None:
+    lines = "".join(f"event {number}\n" for number in range(700_000))
+    (project / "big.log").write_text(lines)
+    (project / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0rest")
+    async with opened(here) as there:
+        await there.press("f6")
+        await there.type("big")
+        await there.sees("big.log")
+        await there.press("enter")
+        await there.sees("event 3")
+        assert there.shows(f"{len(lines):,} bytes · read-only · bytes 0 to 63,99")
+        await there.press("n")
+        await until(lambda: not there.shows("event 3"), "the next part")
+        await there.press("p")
+        await there.sees("event 3")
+        await there.press("p")
+        await there.sees("This is the start of the file.")
+        await there.press("e", "G")
+        await there.sees("event 699999")
+        await there.press("n")
+        await there.sees("This is the end of the file.")
+        await there.press("escape", "f6")
+        await there.type("logo")
+        await there.sees("logo.png")
+        await there.press("enter")
+        await there.sees("13 bytes · image/png · read-only")
+        await there.sees("Byte 8 is NUL, which is in no text.")
+        await there.press("escape")
+        await there.type("on")
+        assert there.message == "on"
+
+
 async def test_long_file_draws_what_is_seen_and_the_sidebar_lists_it(
     project: Path, here: World
 ) -> None:

@@ -132,3 +132,41 @@ async def test_text_that_is_too_large_for_a_file_is_not_written(
         await editor.call("file.create", path="b", content="x" * 11)
     assert [one.name for one in editor.project.glob("?")] == ["a"]
     assert (editor.project / "a").read_bytes() == b"x" * 10
+
+
+PARTS: Final = {
+    "utf-8": ("a漢\n" * 40_000).encode(),
+    "one line": ("漢" * 40_000).encode(),
+    "utf-16": ("\ufeff" + "a漢\n" * 40_000).encode("utf-16-le"),
+    "latin-1": ("# coding: latin-1\n" + "ä\n" * 40_000).encode("latin-1"),
+    "small": b"a\r\nb",
+    "empty": b"",
+    "torn after the beginning": b"a\n" * 40_000 + b"\xff\0",
+}
+
+
+async def test_parts_of_a_file_are_all_of_it_and_it_is_not_opened(editor: Editor) -> None:
+    for name, data in PARTS.items():
+        editor.put(name, data)
+        told = await editor.call("file.part", path=name)
+        assert told["text"] or not data, name
+        parts = [told["text"]]
+        while told["end"] < told["size"]:
+            told = await editor.call("file.part", path=name, start=told["end"])
+            parts.append(told["text"])
+        codec = {"utf-16": "utf-16", "latin-1": "latin-1"}.get(name, "utf-8")
+        expected = data.decode(codec, "replace").replace("\r\n", "\n")
+        assert "".join(parts) == expected, name
+        past = await editor.call("file.part", path=name, start=10**12)
+        assert (past["text"], past["start"], past["end"]) == ("", len(data), len(data))
+    assert not editor.kernel.files.opened()
+
+
+async def test_part_of_a_binary_file_says_what_it_is(editor: Editor) -> None:
+    editor.put("logo.png", b"\x89PNG\0")
+    told = await editor.call("file.part", path="logo.png")
+    assert (told["size"], told["text"], told["media_type"]) == (5, "", "image/png")
+    assert told["problem"] == "Byte 4 is NUL, which is in no text."
+    for path in (".", "gone", "../outside"):
+        with raises(ErrorCode.INVALID_PARAMS):
+            await editor.call("file.part", path=path)

@@ -561,6 +561,8 @@ FILE_TEXTS: Final = (
     Row("file.create", {"path": "src/t.txt", "content": "one\ntwo\n"}),
     Row("file.read", {"path": "src/t.txt", "start_line": 1, "line_numbers": True}, by="vic"),
     Row("file.read", {"path": "src/t.txt", "start_line": 3}, Code.LINE_OUT_OF_RANGE),
+    Row("file.part", {"path": "src/t.txt", "start": 4}, by="vic"),
+    Row("file.part", {"path": "src/u.txt"}, Code.PERMISSION_DENIED, by="bo"),
     Row("file.read", {"path": "src/u.txt"}, Code.PERMISSION_DENIED, by="bo"),
     Row("file.edit", {"path": "src/t.txt", "old_text": "two", "new_text": FAMILY}, by="bo"),
     Row(

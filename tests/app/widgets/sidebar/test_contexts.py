@@ -54,6 +54,12 @@ async def test_contexts_more_than_rows_show_the_chosen_one_and_the_people(here: 
         await there.press("ctrl+p")
         await there.type("later")
         await there.sees("Context: later")
+        # The project has one file, and no folder to go into.
+        await there.press("escape", "escape", "f2", mode=Mode.CONTEXTS)
+        await there.press("right")
+        await there.sees("kernel.sock")
+        await there.press("right", "right")
+        await there.hint("This is a file: Enter opens it.")
 
 
 async def test_sidebar_opens_contexts_with_their_drafts_and_names_renamed_and_archived_ones(
