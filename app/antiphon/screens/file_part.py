@@ -48,9 +48,8 @@ class FilePartModal(HintingModal[None]):
         for line in wrapped(" · ".join(filter(None, facts)), width):
             rows.append([StatusSpan(line, theme.dim)])
         rows.append([])
-        for line in wrapped(part.get("problem") or "", width):
-            rows.append([StatusSpan(line, theme.text)])
-        for line in part["text"].splitlines():
+        text = part.get("problem") or part["text"]
+        for line in text.split("\n"):
             shown = sanitize_for_display(line.expandtabs())
             ranges = line_ranges(shown, max(1, width))
             rows += [[StatusSpan(shown[start:end], theme.text)] for start, end in ranges]

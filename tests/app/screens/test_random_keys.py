@@ -284,13 +284,13 @@ class Player:
         return self._rng.choice(keys_of(self.there.screen.mode))
 
     def look(self) -> None:
-        """Note a message that only this person sees: what is in it is not lost.
+        """Note a message that is only here: what is in it is not lost.
 
         Also the last one of a context that was left while they typed.
         """
         before, self._draft = self._draft, self.there.screen.composer.draft
         for draft in (before, self._draft):
-            if draft.is_private:
+            if draft.is_private or draft.unheard:
                 self.shown.update(draft.text)
 
     def _next_letter(self) -> str:

@@ -237,8 +237,8 @@ class DraftSync:
 
     @property
     def unheard(self) -> str:
-        """Return the message if it is only here, since no kernel has said who writes."""
-        return "" if self.is_identified else self.text
+        """Return the message if it is only here: nobody may write it, or has said who does."""
+        return "" if self.block is not None or self.is_private else self.text
 
     def close(self) -> None:
         """Stop mirroring; the draft stays in the document."""
@@ -330,7 +330,7 @@ class DraftSync:
                 self.block = former
             elif typed != self._carried:
                 self.share()
-            elif former is None and self._former in self._shared:
+            elif former is None and self._has_former(typed):
                 self._empty()  # it was submitted while its document was replaced
             return
         found = self._latest_unsent(taken)
@@ -441,6 +441,10 @@ class DraftSync:
         former = self._former
         is_there = former is not None and former in self._shared
         return former if is_there and self._shared.header(str(former)).is_draft else None
+
+    def _has_former(self, text: str) -> bool:
+        former = self._former
+        return former in self._shared and self._shared.text(str(former)) == text
 
     def _latest_unsent(self, taken: Collection[str]) -> str | None:
         """My newest draft with something in it."""

@@ -140,9 +140,9 @@ def test_succeed_shares_a_message_that_was_not_accepted_when_it_is_edited() -> N
     after = own_draft(shared)
     after.succeed(before)
     after.attach(ME)
-    assert (after.text, len(shared)) == ("refused", 0)
+    assert (after.text, after.unheard, len(shared)) == ("refused", "refused", 0)
     type_in(after, "?")
-    assert shared.text(str(after.block)) == "refused?"
+    assert (shared.text(str(after.block)), after.unheard) == ("refused?", "")
     before.restore("gone", "sent")
     assert after.text == "sent\nrefused?"
 
@@ -157,6 +157,19 @@ def test_draft_that_was_submitted_while_its_document_was_replaced_is_let_go() ->
     shared.set_fields(str(before.block), status=Status.DONE)
     after.attach(ME)
     assert (after.text, after.block, shared.text(str(before.block))) == ("", None, "one")
+
+
+def test_draft_that_was_submitted_without_what_was_typed_last_stays() -> None:
+    written, before = attached()
+    type_in(before, "one")
+    shared = Document(client_id=8)
+    shared.apply_update(written.update_since())
+    type_in(before, " two")
+    after = own_draft(shared)
+    after.succeed(before)
+    shared.set_fields(str(before.block), status=Status.DONE)
+    after.attach(ME)
+    assert (after.text, after.unheard) == ("one two", "one two")
 
 
 def test_text_that_is_put_back_stands_before_what_came_since() -> None:
