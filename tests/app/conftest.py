@@ -42,7 +42,8 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.app, "wait_for_idle", screen_updated)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", screen_updated)
     monkeypatch.setattr(Pilot, "pause", patient)
-    monkeypatch.setattr(live_strip, "HINT_SECONDS", 10 * PATIENCE)
+    for name in ("HINT_SECONDS", "WEIGHTY_SECONDS"):
+        monkeypatch.setattr(live_strip, name, 10 * PATIENCE)
 
 
 @pytest.fixture(autouse=True)

@@ -215,6 +215,8 @@ class Sidebar(StatusRows, can_focus=True):
             self.host.hint("Only the project and its folders close.")
         elif row.is_open:
             self.host.fold(row.id, opens=False)
+        elif row.id == ROOT:
+            self.host.hint("The project is closed: <key:open_folder> opens it.")
         else:
             self.chosen = folder_of(row.id)
             self._layout_rows()

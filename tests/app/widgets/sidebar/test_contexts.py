@@ -60,6 +60,8 @@ async def test_contexts_more_than_rows_show_the_chosen_one_and_the_people(here: 
         await there.sees("kernel.sock")
         await there.press("right", "right")
         await there.hint("This is a file: Enter opens it.")
+        await there.press("left", "left", "left")
+        await there.hint("The project is closed: → opens it.")
 
 
 async def test_sidebar_opens_contexts_with_their_drafts_and_names_renamed_and_archived_ones(
