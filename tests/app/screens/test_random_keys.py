@@ -341,7 +341,8 @@ class Player:
     async def _run_program(self) -> None:
         """Let a program of the owner's change the context that is shown."""
         context = self.there.app.session.document.context
-        assert context is not None
+        if context is None:  # the kernel has not said it yet
+            return
         document = (await self._here.kernel.context(context)).document
         blocks, rng = document.block_ids(), self._rng
         if not blocks:

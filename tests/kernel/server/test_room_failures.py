@@ -42,7 +42,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, SyncUpdate, encode_frame
 from antiphon_kernel.yjs.primitives import write_var_uint
 from tests.kernel.served import ServedKernel, served_kernel
@@ -352,6 +352,13 @@ async def test_server_close_notifies_clients(served: ServedKernel) -> None:
     code, reason = await client.closed()
     assert code == 1012
     assert reason == "The kernel is shutting down."
+
+
+@pytest.mark.sqlite
+async def test_client_that_comes_while_the_kernel_ends_is_told_so(served: ServedKernel) -> None:
+    await served.kernel.close()
+    client = await served.raw()
+    assert await client.closed() == (CloseCode.RESTART, SHUTTING_DOWN)
 
 
 def refused(replica: Replica) -> bool:

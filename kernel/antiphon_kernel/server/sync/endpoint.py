@@ -49,8 +49,8 @@ class SyncEndpoint(WebsocketServer):
         self._limits = limits
         self._passing = {ErrorCode.RATE_LIMITED, ErrorCode.NOT_OWNER}
         """Codes of errors that may be over when a client comes again."""
-        if kernel.cluster is not None:  # another kernel, or this one with a database again
-            self._passing |= {ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL}
+        if kernel.cluster is not None:  # this kernel with a database again, or another one
+            self._passing.add(ErrorCode.STORAGE_FAILED)
         kernel.journal.files_lost.listen(self._dismiss_all)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,6 +95,8 @@ class SyncEndpoint(WebsocketServer):
             code, reason = CloseCode.NOT_FOUND, f"{error.code}: {error.message}"
             if isinstance(error, AuthenticationError):
                 code, reason = error.close_code, error.message
+            elif error.code is ErrorCode.NO_KERNEL:
+                code, reason = CloseCode.RESTART, SHUTTING_DOWN
             elif error.code in self._passing and not isinstance(error, CorruptContextError):
                 code = CloseCode.TRY_AGAIN_LATER
             await hang_up(send, CloseFrame(code, reason))
