@@ -30,6 +30,7 @@ from antiphon.app import AntiphonApp
 from antiphon.render.cell_renderer import CellRenderer
 from antiphon.screens import cell_list
 from antiphon.screens.action_scope import READING
+from antiphon.screens.conversation_screen import ConversationScreen
 from antiphon.widgets.block_list.cell_presenter import RenderCache
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.client.address import ADDRESS_FILE
@@ -308,9 +309,11 @@ class Player:
     def next_key_of_cover(self) -> str | None:
         """Return a key that has to have an effect or a hint on what stands over the document.
 
-        None if that is no page of the app, or if the person leaves it instead.
+        None if that is no page of the app, or a text, or if the person leaves it instead.
         """
         screen = self.there.app.screen
+        if isinstance(screen, ConversationScreen):
+            return None
         keys = sorted(own_keys(screen) | own_keys(screen.focused))
         if not keys or self._rng.random() < 0.5:
             return None
