@@ -234,7 +234,9 @@ class Player:
     def _writes(self) -> bool:
         screen = self.there.screen
         is_text = screen.mode in (Mode.WRITE, Mode.EDIT) and screen.situation.mode_word != READING
-        return is_text and not self.is_covered
+        # What is typed while a file is opened is for its page.
+        is_leaving = any(one.group == "files" for one in self.there.app.workers)
+        return is_text and not self.is_covered and not is_leaving
 
     async def act(self) -> None:
         await self.return_if_gone()
