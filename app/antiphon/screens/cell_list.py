@@ -17,7 +17,7 @@ from antiphon.widgets.block_list import Anchor, BlockList, CellModel, LineMark
 from antiphon_kernel.client.local_replica import ReplicaState
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.types.drift import is_drifted
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import BlockKind, Status
 
 FIRST_CELL: Final = "This is the first cell."
 
@@ -177,7 +177,12 @@ class CellList(BlockList, ReportsFailedTasks):
         if block is None:
             self.hint(NO_CELL)
             return
-        cells = results_of(self.source, block) or [block]
+        results, header = results_of(self.source, block), self.source.header(block)
+        is_over = header.status in (Status.DONE, Status.ERROR)
+        if header.kind == BlockKind.TOOL_CALL and not results and not is_over:
+            self.hint("The call has printed nothing yet that could be folded.")
+            return
+        cells = results or [block]
         folded = all(map(self.source.is_folded, cells))
         for one in cells:
             if self.source.is_folded(one) == folded:

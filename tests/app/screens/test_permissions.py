@@ -70,6 +70,8 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_ca
     await there.press("o", "O", "n")
     await until(lambda: there.screen.frame.notice.hint == JUST_APPEARED, "a hint")
     assert here.kernel.tool_permissions.undecided
+    await there.press("Z")
+    await there.hint("The call has printed nothing yet that could be folded.")
     # From each other place it says what leads to its keys.
     await there.press("k")
     await there.sees("your rights?  In this cell: o once")
