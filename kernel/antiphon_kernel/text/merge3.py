@@ -56,12 +56,16 @@ class Conflict:
     @property
     def both(self) -> str:
         """Our lines and then theirs; those that they begin or end with in common stand once."""
-        ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
-        head = len(commonprefix([ours, theirs]))
-        tail = len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
+        ours, theirs, head, tail = self.lines()
         lines = ours[: len(ours) - tail]
         _append(lines, "".join(theirs[head:]))
         return "".join(lines)
+
+    def lines(self) -> tuple[list[str], list[str], int, int]:
+        """Return our lines and theirs, and how many they begin and end with in common."""
+        ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
+        head = len(commonprefix([ours, theirs]))
+        return ours, theirs, head, len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
 
     def resolved(self, resolution: Resolution) -> str:
         """The text of the hunk for a resolution."""
