@@ -78,8 +78,7 @@ class EditConflict(Conflict):
         return added
 
 
-@dataclass(frozen=True, slots=True)
-class EditMerge:
+class EditMerge(NamedTuple):
     """A merge of two scripts: what to do to our text, and what is not clear."""
 
     text: str

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate, islice, pairwise, takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.sequence_diff import changed_ranges
@@ -49,8 +48,7 @@ _SEARCHED: Final = 400_000_000
 """Code points that are looked through for hunks that are not where they say, before giving up."""
 
 
-@dataclass(frozen=True, slots=True)
-class HunkLine:
+class HunkLine(NamedTuple):
     r"""One line of a hunk: kept (" "), removed ("-") or added ("+").
 
     `text` ends in ``\n``, unless the patch says that there is no newline at the end of the file.
@@ -60,8 +58,7 @@ class HunkLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """One hunk. `start` is the line, counted from 0, where it says that its old lines are."""
 
     start: int
@@ -225,8 +222,7 @@ def _is_nothing(header: str) -> bool:
     return header[4:].split("\t", 1)[0].strip() == "/dev/null"
 
 
-@dataclass(frozen=True, slots=True)
-class FilePatch:
+class FilePatch(NamedTuple):
     """The part of a patch that is about one file."""
 
     path: str
@@ -285,8 +281,7 @@ def _file_patch(lines: Sequence[str]) -> FilePatch:
     raise _malformed(problem)
 
 
-@dataclass(frozen=True, slots=True)
-class HunkFailure:
+class HunkFailure(NamedTuple):
     """Why one hunk cannot be applied. Lines count from 0."""
 
     message: str
@@ -302,7 +297,7 @@ class HunkFailure:
     """The first eight lines where it would fit, if that is more than one place."""
 
     def as_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def plan_patch(text: str, patch: str) -> list[TextSplice]:
