@@ -38,15 +38,11 @@ class FileReference(NamedTuple):
     def of(cls, metadata: Mapping[str, Any]) -> Self | None:
         """Return the reference of a block; None if it has none."""
         match metadata.get(FILE_REFERENCE):
-            case {
-                "context": str(id),
-                "version": int(version),
-                "start": int(start),
-                "end": int(end),
-            }:
-                return cls(id, version, range(start, end))
-            case {"context": str(id), "version": int(version)}:
-                return cls(id, version)
+            case {"context": str(context), "version": int(version), **rest}:
+                match rest:
+                    case {"start": int(start), "end": int(end)}:
+                        return cls(context, version, range(start, end))
+                return cls(context, version)
         return None
 
     def as_json(self) -> dict[str, Any]:
