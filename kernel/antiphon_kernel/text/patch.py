@@ -460,7 +460,9 @@ def _only_place(target: _Haystack, wanted: _HunkMatcher) -> int | HunkFailure:
     if len(places) == 1:
         return places[0]
     if not places:
-        return _mismatch(target, wanted, any(one >= 0 for one in target.places(wanted.old)))
+        may_be_elsewhere = wanted.at_start or wanted.at_end
+        elsewhere = may_be_elsewhere and next(target.places(wanted.old), None) is not None
+        return _mismatch(target, wanted, elsewhere)
     lines = [target.text.count("\n", 0, offset) for offset in places[:_PLACES_NAMED]]
     listed = ", ".join(map(str, lines)) + (" and more" if len(places) > _PLACES_NAMED else "")
     return wanted.failure(
