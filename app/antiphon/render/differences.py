@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -20,12 +18,10 @@ from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, expand_tabs, wrap
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.patch import Patch, split_patch
+from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
 from antiphon_kernel.types.records import BlockHeader
-
-_COMPARED: Final = 400
-"""Lines of one replacement that are compared, so as to show what stays as unchanged."""
 
 _FILE: Final = "file:"
 
@@ -35,8 +31,7 @@ _OF_FILES: Final = frozenset({"file_edit", "file_create", "apply_patch"})
 _EDITS: Final = _OF_FILES | {"block_edit", "block_apply_patch"}
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(NamedTuple):
     """One line of a difference."""
 
     mark: str
@@ -128,15 +123,13 @@ def _operation_lines(one: Mapping[str, Any], path: str) -> Iterator[DiffLine]:
         yield DiffLine("@", f"line {start}", path, start)
     else:
         yield DiffLine("@", f"lines {start} to {end}, the last one excluded", path, start)
-    codes: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(old), 0, len(new))]
-    if max(len(old), len(new)) <= _COMPARED:
-        codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for tag, first, last, new_first, new_last in codes:
-        if tag == "equal":
-            yield from (DiffLine(" ", line, path) for line in old[first:last])
-        else:
-            yield from (DiffLine("-", line, path) for line in old[first:last])
-            yield from (DiffLine("+", line, path) for line in new[new_first:new_last])
+    at = 0
+    for change in changed_ranges(old, new):
+        yield from (DiffLine(" ", line, path) for line in old[at : change.start])
+        yield from (DiffLine("-", line, path) for line in old[change.start : change.end])
+        yield from (DiffLine("+", line, path) for line in new[change.new_start : change.new_end])
+        at = change.end
+    yield from (DiffLine(" ", line, path) for line in old[at:])
 
 
 def _lines(text: str | None) -> Sequence[str]:

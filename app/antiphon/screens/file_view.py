@@ -149,13 +149,11 @@ class FileView(Controller):
         if file is None or not rows:
             self._hint("Nothing is found here: `checks` or `language_servers` in config.toml look.")
             return
-        entries = [
-            PickerEntry(str(at), displayable_in_a_row(finding_text(one, 1)))
-            for at, one in enumerate(rows)
-        ]
+        places = {finding_text(one, 1): int(one["line"]) for one in rows}
+        entries = [PickerEntry(one, one) for one in places]
         chosen = await choose(self._cells.app, "Found in the file", entries)
         if chosen is not None:
-            self._scope.area.go_to_line(file.block, int(rows[int(chosen)]["line"]))
+            self._scope.area.go_to_line(file.block, places[chosen])
 
     # What is done with it
 
@@ -272,7 +270,7 @@ class FileView(Controller):
             self._hint(NO_CELL)
             return
         await self.files.fetch(self._scope)
-        named = list(self.files.named_in(text))
+        named = self.files.named_in(text)
         if not named:
             unknown = next((one for one in mentions(text) if "/" in one.path), None)
             words = unknown and f"There is no file {quote(unknown.path)} in the project."
@@ -280,16 +278,15 @@ class FileView(Controller):
                 words = f"No open file is named here: {ONLY_OPEN}"
             self._hint(words or "No file of the project is named here.")
             return
-        if len(named) > 1:
-            entries = [
-                PickerEntry(str(at), path if line is None else f"{path}:{line + 1}")
-                for at, (path, line) in enumerate(named)
-            ]
+        places = {
+            path if line is None else f"{path}:{line + 1}": (path, line) for path, line in named
+        }
+        chosen: str | None = next(iter(places))
+        if len(places) > 1:
+            entries = [PickerEntry(one, one) for one in places]
             chosen = await choose(self._cells.app, "Open which file?", entries)
-            if chosen is None:
-                return
-            named = [named[int(chosen)]]
-        self.files.open(*named[0])
+        if chosen is not None:
+            self.files.open(*places[chosen])
 
     action_path_after_g = action_go_to_path
 

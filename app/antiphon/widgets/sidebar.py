@@ -185,9 +185,8 @@ class Sidebar(StatusRows, can_focus=True):
 
     def _step(self, step: int) -> None:
         before, ids = self.chosen, self._ids()
-        if ids:
-            at = ids.index(before) if before in ids else 0
-            self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
+        at = ids.index(before) if before in ids else 0
+        self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
         self._layout_rows()
         if self.chosen == before and abs(step) == 1:
             end = "last" if step > 0 else "first"

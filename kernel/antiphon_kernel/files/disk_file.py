@@ -36,7 +36,13 @@ from pathlib import Path
 from typing import Final, NewType
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, permission_denied, storage_failed
-from antiphon_kernel.types.project_files import disk_errors, opened_file, read_bytes, too_large
+from antiphon_kernel.types.project_files import (
+    disk_errors,
+    opened_file,
+    opened_path,
+    read_bytes,
+    too_large,
+)
 from antiphon_kernel.types.project_paths import ProjectPath, find_path
 from antiphon_kernel.types.quoting import quote
 
@@ -47,8 +53,8 @@ TEMPORARY: Final = ".antiphon-"
 """Stands in the name of every file that is being written."""
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_PAUSES: Final = (0.02, 0.05, 0.1, 0.3)
-"""Seconds between readings of a file that changes while it is read."""
+_PAUSES: Final = (0.0, 0.02, 0.05, 0.1, 0.3)
+"""Seconds before readings of a file that changes while it is read."""
 _TICK_NS: Final = 10_000_000
 """So long the clock of a disk may stand still."""
 _ABSENT: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -149,11 +155,7 @@ def read_part(path: ProjectPath, start: int, size: int) -> tuple[DiskState, byte
     Raises:
         AntiphonError: invalid_params, storage_failed.
     """
-    with (
-        disk_errors(path.shown, "read"),
-        path.folder() as folder,
-        opened_file(folder, path.name) as file,
-    ):
+    with opened_path(path, "read") as (_, file):
         return _state(os.fstat(file)), os.pread(file, size, start)
 
 
@@ -210,11 +212,7 @@ def delete_to(path: ProjectPath, bin_folder: Path) -> Path:
     Raises:
         AntiphonError: invalid_params, storage_failed.
     """
-    with (
-        disk_errors(path.shown, "deleted"),
-        path.folder() as folder,
-        opened_file(folder, path.name) as file,
-    ):
+    with opened_path(path, "deleted") as (folder, file):
         _begin_write(folder, path.name)
         kept = bin_folder / secrets.token_hex(8) / path.name
         kept.parent.mkdir(mode=0o700, parents=True)
@@ -247,12 +245,7 @@ def rename(path: ProjectPath, to: ProjectPath) -> None:
         ChangedOnDisk: something has the name, and nothing was done.
         AntiphonError: invalid_params, storage_failed.
     """
-    with (
-        disk_errors(path.shown, "renamed"),
-        path.folder() as source,
-        opened_file(source, path.name),
-        to.folder(make=True) as target,
-    ):
+    with opened_path(path, "renamed") as (source, _), to.folder(make=True) as target:
         try:
             os.link(path.name, to.name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
             os.fsync(target)
@@ -317,7 +310,8 @@ def _is_still(folder: int, name: str, before: os.stat_result) -> bool:
 
 
 def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]:
-    for pause in (*_PAUSES, None):
+    for pause in _PAUSES:
+        time.sleep(pause)
         with opened_file(folder, path.name) as file:
             before = os.fstat(file)
             data = read_bytes(file, limit)
@@ -328,8 +322,6 @@ def _read(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes]
             is_whole = len(data) == before.st_size
             if is_whole and not is_fresh and _is_still(folder, path.name, before):
                 return _state(before), data
-        if pause is not None:
-            time.sleep(pause)
     raise _restless(path)
 
 

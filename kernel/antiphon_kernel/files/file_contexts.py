@@ -403,10 +403,9 @@ class FileContexts:
         """
         file = await self.open(path)
         target = await self.find(to)
-        is_known = target.shown in self._paths
+        if target.shown in self._paths:
+            raise _taken(target)
         try:
-            if is_known:
-                raise ChangedOnDisk(target, DiskState(DiskKind.MISSING), None)
             await asyncio.to_thread(rename, file.path, target)
         except ChangedOnDisk as error:
             raise _taken(target) from error

@@ -213,10 +213,9 @@ class OpenFile:
         if digest == row.digest:
             await self._mark(FileState.USUAL)
             return
-        if digest == row.next_digest and self.state is FileState.CONFLICT:
-            return
         if digest == row.next_digest:
-            await self._written(data)
+            if self.state is not FileState.CONFLICT:
+                await self._written(data)
             return
         decoded = await asyncio.to_thread(self._decode, data)
         if isinstance(decoded, Binary):
@@ -357,16 +356,15 @@ class OpenFile:
         why, advice = {
             FileState.CONFLICT: (
                 "it was changed here and on disk in the same place",
-                "look at both with file.diff, decide with file.resolve",
+                "Look at both with file.diff, decide with file.resolve",
             ),
             FileState.DELETED: (
                 "it was deleted on disk",
-                "save it with anew to bring it back",
+                "Save it with anew to bring it back",
             ),
-        }.get(self.state, (self.problem or "something else has its name", "look at what it is"))
+        }.get(self.state, (self.problem or "something else has its name", "Look at what it is"))
         return invalid_params(
-            f"The file {quote(self.path.shown)} is not written: {why}. {advice[:1].upper()}"
-            f"{advice[1:]}.",
+            f"The file {quote(self.path.shown)} is not written: {why}. {advice}.",
             found=self.path.shown,
             problem=self.state,
         )
@@ -384,8 +382,7 @@ class OpenFile:
         await self._look()
         if self.state in (FileState.DELETED, FileState.REPLACED):
             raise self._not_written()
-        is_conflict = self.state is FileState.CONFLICT
-        text = self._theirs() if is_conflict else await self.base()
+        text = await self.disk_text()
         await self._apply(actor, "revert", self.now(), text, text, self._with_theirs())
 
     async def take_path(self, path: ProjectPath, by: Actor) -> None:

@@ -10,7 +10,7 @@ import codecs
 import re
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.files.encodings import guessed_encoding, named_encoding
 from antiphon_kernel.text.splice_diff import common_prefix, plan_difference
@@ -51,16 +51,14 @@ class TextFormat:
     ends: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The text of a file, and the format in which it is written again."""
 
     text: str
     format: TextFormat
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(NamedTuple):
     """Bytes that are not certainly a text, with the reason as a sentence."""
 
     reason: str

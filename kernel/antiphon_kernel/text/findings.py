@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 _LINE: Final = re.compile(
@@ -77,33 +77,26 @@ def _of_lines(lines: Iterable[str]) -> Iterator[CheckFinding]:
 
 def _of_json(said: Any) -> Iterator[CheckFinding]:
     match said:
-        case [*rows]:
-            for row in rows:
-                match row:
-                    case {"filename": path, "location": {"row": line, **at}, "message": message}:
-                        code = row.get("code")
-                        severity = Severity.ERROR if code is None else Severity.WARNING
-                        yield make_finding(path, line, at.get("column"), severity, message, code)
-        case {"generalDiagnostics": [*rows]}:
-            for row in rows:
-                match row:
-                    case {
-                        "file": path,
-                        "range": {"start": {"line": int(line), "character": int(column)}},
-                        **rest,
-                    }:
-                        yield make_finding(
-                            *(path, line + 1, column + 1, rest.get("severity")),
-                            *(rest.get("message"), rest.get("rule")),
-                        )
+        case {"generalDiagnostics": [*rows]} | [*rows]:
+            yield from chain.from_iterable(map(_of_row, rows))
         case {"runs": [*runs]}:
             for run in runs:
-                for result in run.get("results", ()) if isinstance(run, dict) else ():
-                    yield from _of_sarif(result)
+                if isinstance(run, dict):
+                    yield from chain.from_iterable(map(_of_row, run.get("results", ())))
 
 
-def _of_sarif(result: Any) -> Iterator[CheckFinding]:
-    match result:
+def _of_row(row: Any) -> Iterator[CheckFinding]:
+    """Yield the finding of ruff, of pyright, or in SARIF."""
+    match row:
+        case {"filename": path, "location": {"row": line, **at}, "message": message}:
+            code = row.get("code")
+            severity = Severity.ERROR if code is None else Severity.WARNING
+            yield make_finding(path, line, at.get("column"), severity, message, code)
+        case {"file": path, "range": {"start": {"line": int(line), "character": int(column)}}}:
+            yield make_finding(
+                *(path, line + 1, column + 1, row.get("severity")),
+                *(row.get("message"), row.get("rule")),
+            )
         case {
             "message": {"text": message},
             "locations": [
@@ -118,7 +111,7 @@ def _of_sarif(result: Any) -> Iterator[CheckFinding]:
         }:
             yield make_finding(
                 *(path.removeprefix("file://"), line, region.get("startColumn")),
-                *(result.get("level", Severity.WARNING), message, result.get("ruleId")),
+                *(row.get("level", Severity.WARNING), message, row.get("ruleId")),
             )
 
 

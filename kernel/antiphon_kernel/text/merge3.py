@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from os.path import commonprefix
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon_kernel.text.sequence_diff import Budget, changed_ranges
 from antiphon_kernel.text.splice_diff import LINE, WORD
@@ -27,8 +27,7 @@ _NEAR: Final = 3
 """Unchanged lines over which a line that both sides wrote is taken for one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """Lines (or code points) `start` to `end` of a text, exclusive, and what they say."""
 
     start: int
@@ -56,12 +55,16 @@ class Conflict:
     @property
     def both(self) -> str:
         """Our lines and then theirs; those that they begin or end with in common stand once."""
-        ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
-        head = len(commonprefix([ours, theirs]))
-        tail = len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
+        ours, theirs, head, tail = self.lines()
         lines = ours[: len(ours) - tail]
         _append(lines, "".join(theirs[head:]))
         return "".join(lines)
+
+    def lines(self) -> tuple[list[str], list[str], int, int]:
+        """Return our lines and theirs, and how many they begin and end with in common."""
+        ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
+        head = len(commonprefix([ours, theirs]))
+        return ours, theirs, head, len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
 
     def resolved(self, resolution: Resolution) -> str:
         """The text of the hunk for a resolution."""
@@ -70,8 +73,7 @@ class Conflict:
         return (self.ours if resolution is Resolution.OURS else self.theirs).text
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """A merge of two texts: where it has a conflict, the text is ours."""
 
     text: str

@@ -12,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from os.path import commonprefix
 from typing import Final, NamedTuple
 
 from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution, check_conflicts
-from antiphon_kernel.text.splice_diff import LINE, WORD, apply_script, as_script, plan_difference
+from antiphon_kernel.text.splice_diff import WORD, apply_script, as_script, plan_difference
 from antiphon_kernel.types.records import TextSplice
 
 _SENTENCE: Final = re.compile(r"\S(?:[^\n]*?(?:[.!?…](?=\s)|[。！？])|[^\n]*)")
@@ -63,9 +62,7 @@ class EditConflict(Conflict):
 
     def _adding(self) -> list[MergeSplice]:
         """Return what puts their piece behind ours: on lines of its own, or a blank apart."""
-        ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
-        head = len(commonprefix([ours, theirs]))
-        tail = len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
+        ours, theirs, head, tail = self.lines()
         before = "".join(ours[: len(ours) - tail])
         new = "".join(theirs[head : len(theirs) - tail])
         if not new:
@@ -81,8 +78,7 @@ class EditConflict(Conflict):
         return added
 
 
-@dataclass(frozen=True, slots=True)
-class EditMerge:
+class EditMerge(NamedTuple):
     """A merge of two scripts: what to do to our text, and what is not clear."""
 
     text: str

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate, islice, pairwise, takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.text.sequence_diff import changed_ranges
@@ -49,8 +48,7 @@ _SEARCHED: Final = 400_000_000
 """Code points that are looked through for hunks that are not where they say, before giving up."""
 
 
-@dataclass(frozen=True, slots=True)
-class HunkLine:
+class HunkLine(NamedTuple):
     r"""One line of a hunk: kept (" "), removed ("-") or added ("+").
 
     `text` ends in ``\n``, unless the patch says that there is no newline at the end of the file.
@@ -60,8 +58,7 @@ class HunkLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(NamedTuple):
     """One hunk. `start` is the line, counted from 0, where it says that its old lines are."""
 
     start: int
@@ -160,8 +157,8 @@ class Patch:
             line = self._lines[self._at] if self._at < len(self._lines) else None
             # Some tools strip the blank that marks an empty line as kept.
             mark = (line[:1] or " ") if line is not None else ""
-            old += mark in (" ", "-") and mark != ""
-            new += mark in (" ", "+") and mark != ""
+            old += mark in (" ", "-")
+            new += mark in (" ", "+")
             if line is None or mark not in (" ", "-", "+") or old > removed or new > added:
                 raise self._miscounted(number, first, removed, added)
             self._at += 1
@@ -225,8 +222,7 @@ def _is_nothing(header: str) -> bool:
     return header[4:].split("\t", 1)[0].strip() == "/dev/null"
 
 
-@dataclass(frozen=True, slots=True)
-class FilePatch:
+class FilePatch(NamedTuple):
     """The part of a patch that is about one file."""
 
     path: str
@@ -285,8 +281,7 @@ def _file_patch(lines: Sequence[str]) -> FilePatch:
     raise _malformed(problem)
 
 
-@dataclass(frozen=True, slots=True)
-class HunkFailure:
+class HunkFailure(NamedTuple):
     """Why one hunk cannot be applied. Lines count from 0."""
 
     message: str
@@ -294,19 +289,15 @@ class HunkFailure:
     """Its number, counted from 0; None where the patch as a whole is at fault."""
     line: int | None = None
     """The line where it should have been."""
-    expected: tuple[str, ...] | None = None
+    expected: list[str] | None = None
     """Its kept and removed lines, the first twenty of them."""
-    found: tuple[str, ...] | None = None
+    found: list[str] | None = None
     """The lines that the text has at that place instead."""
-    places: tuple[int, ...] | None = None
+    places: list[int] | None = None
     """The first eight lines where it would fit, if that is more than one place."""
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if value is not None
-        }
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def plan_patch(text: str, patch: str) -> list[TextSplice]:
@@ -357,17 +348,15 @@ class _Haystack:
 
     def places(self, old: str) -> Iterator[int]:
         """The offset of every place whose lines are exactly `old`, which is not empty."""
-        text = self.text
         if not old.endswith("\n"):
-            offset = len(text) - len(old)
+            offset = len(self.text) - len(old)
             if self.fits(old, offset):
                 yield offset
             return
-        if text.startswith(old):
-            yield 0
+        text = "\n" + self.text  # every line is behind a newline, and one further on
         offset = text.find("\n" + old)
         while offset >= 0:
-            yield offset + 1
+            yield offset
             offset = text.find("\n" + old, offset + 1)
 
     def fits(self, old: str, offset: int) -> bool:
@@ -382,11 +371,8 @@ class _HunkMatcher:
     """The lines that a hunk needs at its place, and their number."""
 
     def __init__(self, number: int, hunk: Hunk) -> None:
-        def is_kept(line: HunkLine) -> bool:
-            return line.mark == " "
-
-        before = len(list(takewhile(is_kept, hunk.lines)))
-        after = len(list(takewhile(is_kept, reversed(hunk.lines))))
+        marks = "".join(line.mark for line in hunk.lines)
+        before, after = len(marks) - len(marks.lstrip(" ")), len(marks) - len(marks.rstrip(" "))
         self.number = number
         self.hunk = hunk
         self.start = max(hunk.start, 0)
@@ -405,7 +391,7 @@ class _HunkMatcher:
     def failure(self, why: str, line: int | None = None, **fields: Any) -> HunkFailure:
         """Return why it cannot be applied; `line`: where it should have been, if not at `start`."""
         at = self.start if line is None else line
-        expected = tuple(self.hunk.old[:_LINES_SHOWN])
+        expected = self.hunk.old[:_LINES_SHOWN]
         return HunkFailure(f"Hunk {self.number}{why}", self.number, at, expected, **fields)
 
 
@@ -469,25 +455,20 @@ def _only_place(target: _Haystack, wanted: _HunkMatcher) -> int | HunkFailure:
             wanted.number,
             wanted.start,
         )
-    places: list[int] = []
-    elsewhere = False
-    for offset in target.places(wanted.old):
-        if wanted.allows(target, offset):
-            places.append(offset)
-        else:
-            elsewhere = True
-        if len(places) > _PLACES_NAMED:
-            break
+    allowed = (one for one in target.places(wanted.old) if wanted.allows(target, one))
+    places = list(islice(allowed, _PLACES_NAMED + 1))
     if len(places) == 1:
         return places[0]
     if not places:
+        may_be_elsewhere = wanted.at_start or wanted.at_end
+        elsewhere = may_be_elsewhere and next(target.places(wanted.old), None) is not None
         return _mismatch(target, wanted, elsewhere)
     lines = [target.text.count("\n", 0, offset) for offset in places[:_PLACES_NAMED]]
     listed = ", ".join(map(str, lines)) + (" and more" if len(places) > _PLACES_NAMED else "")
     return wanted.failure(
         f" was made for another text than this and fits in several places (the lines {listed}):"
         " read the block again and give the hunk more context.",
-        places=tuple(lines),
+        places=lines,
     )
 
 
@@ -513,7 +494,7 @@ def _mismatch(target: _Haystack, wanted: _HunkMatcher, elsewhere: bool) -> HunkF
         )
     where = "" if elsewhere or line is None else ", and its lines are nowhere else"
     why = f": {problem}{where}. Read the block again and make the patch anew."
-    return wanted.failure(why, found=tuple(found[:_LINES_SHOWN]))
+    return wanted.failure(why, found=found[:_LINES_SHOWN])
 
 
 def _pieces(hunk: Hunk, offset: int) -> Iterator[Replacement]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from antiphon_kernel.conversation import ContextLayout
 from antiphon_kernel.kernel import Kernel
@@ -25,8 +24,7 @@ _HEAD: Final = "version "
 """How the text of a reference begins that is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileReference:
+class FileReference(NamedTuple):
     """A file, or some of its lines, as it was when a block began to refer to it."""
 
     context: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.conversation import layout_of
-from antiphon_kernel.files.file_contexts import FILE_PREFIX
+from antiphon_kernel.files.file_contexts import FILE_PREFIX, FilePlace
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import is_path
 from antiphon_kernel.mcp_servers import McpTool, check_value
@@ -31,9 +30,6 @@ from antiphon_kernel.types.roles import Permission
 
 _REFERENCES: Final = ("block_id", "parent_id", "after", "before", "after_block")
 """Parameters that name a block."""
-
-_LINES_OF_FILE: Final = re.compile(r"(#L\d+(?:-L?\d+)?)?\Z", re.ASCII)
-"""Lines at the end of a reference to a file."""
 
 _ABOUT: Final = {
     "block_id": "Path or id.",
@@ -299,8 +295,8 @@ class ModelTools:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """Return the tools as the model is told of them, always in the same order."""
-        tools = [(one, self.kernel.registry[one.tool]) for one in self._offers.values()]
-        offered = [_definition(one, tool.params) for one, tool in tools]
+        registry = self.kernel.registry
+        offered = [_definition(one, registry[one.tool].params) for one in self._offers.values()]
         shell = (_SHELL_DEFINITION,) if self._has_shell else ()
         served = (
             ToolDefinition(one.name, one.description, JsonObject(one.parameters))
@@ -388,10 +384,10 @@ class ModelTools:
             files[found] = found
         for key in _REFERENCES:
             if isinstance(name := arguments.get(key), str) and name.startswith(FILE_PREFIX):
-                lines = _LINES_OF_FILE.search(name)
-                at = lines.start() if lines is not None else len(name)
-                found = await self._find_file(name[len(FILE_PREFIX) : at])
-                arguments[key] = f"{FILE_PREFIX}{found}{name[at:]}"
+                path = FilePlace.parse(name).path
+                found = await self._find_file(path)
+                lines = name.removeprefix(f"{FILE_PREFIX}{path}")
+                arguments[key] = f"{FILE_PREFIX}{found}{lines}"
                 files[found] = found
         return files
 
@@ -536,7 +532,8 @@ def _file_text(result: Mapping[str, Any]) -> str:
 
 def error_text(error: AntiphonError) -> str:
     """Return an error as a model is told it; of a stale edit with the lines as they are now."""
-    details = {key: value for key, value in error.details.items() if value is not None}
+    known = {"tool", "allowed", "errors"}
+    details = {k: v for k, v in error.details.items() if v is not None and k not in known}
     lines, first = details.pop("lines", None), details.get("start_line")
     said = [f"{error.code}: {error.message}"]
     if isinstance(lines, list) and isinstance(first, int):
@@ -544,8 +541,6 @@ def error_text(error: AntiphonError) -> str:
         said.append(number_lines(text, first).rstrip("\n"))
     elif lines is not None:
         details["lines"] = lines
-    for key in ("tool", "allowed", "errors"):
-        details.pop(key, None)
     if details:
         said.append(json.dumps(details, ensure_ascii=False, default=str))
     return "\n".join(said)

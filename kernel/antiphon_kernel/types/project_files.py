@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, storage_failed
-from antiphon_kernel.types.project_paths import OUTSIDE, find_path, unusable
+from antiphon_kernel.types.project_paths import OUTSIDE, ProjectPath, find_path, unusable
 from antiphon_kernel.types.quoting import quote, truncate
 
 _PIECE: Final = 1_000_000
@@ -47,15 +47,26 @@ def read_project_file(project: Path, path: str, limit: int, limit_name: str) -> 
     if path.startswith("/"):
         raise unusable(path, OUTSIDE)
     found = find_path(project, path)
-    with (
-        disk_errors(found.shown, "read"),
-        found.folder() as folder,
-        opened_file(folder, found.name) as file,
-    ):
+    with opened_path(found, "read") as (_, file):
         data = read_bytes(file, limit)
         if len(data) > limit:
             raise too_large(path, os.fstat(file).st_size, limit, limit_name)
     return data
+
+
+@contextmanager
+def opened_path(path: ProjectPath, done: str) -> Iterator[tuple[int, int]]:
+    """Open the folder of a file of a project, and the file, to be `done` something with.
+
+    Raises:
+        AntiphonError: as `disk_errors`.
+    """
+    with (
+        disk_errors(path.shown, done),
+        path.folder() as folder,
+        opened_file(folder, path.name) as file,
+    ):
+        yield folder, file
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,7 +55,8 @@ class ProjectPath:
         """The whole path."""
         return Path(self.project, *self.names)
 
-    def folder(self, *, make: bool = False) -> AbstractContextManager[int]:
+    @contextmanager
+    def folder(self, *, make: bool = False) -> Iterator[int]:
         """Open the folder of the file, and make what is missing of it if that is asked for.
 
         Every folder is opened from the one above it, and no link is followed: a folder that was
@@ -64,7 +65,20 @@ class ProjectPath:
         Raises:
             OSError: if it is not there, no folder, or closed to this process.
         """
-        return _folder(self.project, self.names[:-1], make=make)
+        flags = os.O_RDONLY | os.O_DIRECTORY
+        folder = os.open(self.project, flags)
+        try:
+            for name in self.names[:-1]:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=folder)
+                        os.fsync(folder)
+                inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            yield folder
+        finally:
+            os.close(folder)
 
 
 def find_path(project: Path, path: str) -> ProjectPath:
@@ -112,25 +126,6 @@ class _UnusableError(Exception):
     """Reason against a path."""
 
 
-@contextmanager
-def _folder(root: str, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """Open a folder from the project's root on, one after the other."""
-    flags = os.O_RDONLY | os.O_DIRECTORY
-    folder = os.open(root, flags)
-    try:
-        for name in names:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
-                    os.fsync(folder)
-            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        yield folder
-    finally:
-        os.close(folder)
-
-
 def _steps(root: str, spellings: Sequence[str], path: str) -> list[str]:
     """Return the names of a path below the root, the last one first."""
     if "\0" in path:
@@ -167,7 +162,7 @@ def _walk(root: str, waiting: list[str]) -> ProjectPath:
         if mode is None:
             name, label = (unicodedata.normalize("NFC", step),) * 2
         else:
-            with _folder(root, names) as folder:
+            with ProjectPath(root, (*names, step), "").folder() as folder:
                 name, label, mode = _entry(folder, step)
                 _check_name(name)
                 if mode is not None and stat.S_ISLNK(mode):
