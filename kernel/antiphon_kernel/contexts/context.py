@@ -57,8 +57,10 @@ from antiphon_kernel.storage import (
     UndoRow,
 )
 from antiphon_kernel.types.clock import Clock, iso_time_if
-from antiphon_kernel.types.errors import AntiphonError, storage_failed
+from antiphon_kernel.types.enums import ContextKind
+from antiphon_kernel.types.errors import AntiphonError, invalid_params, storage_failed
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.validation import LazyItemIndex
@@ -409,8 +411,19 @@ class Context:
         return member
 
     def next_block_id(self, principal: PrincipalId) -> BlockId:
-        """A fresh id for a block that this principal creates through a tool."""
+        """A fresh id for a block that this principal creates through a tool.
+
+        Raises:
+            AntiphonError: invalid_params, if the context is a file, which has one block.
+        """
         assert not self.is_partial, "numbers of blocks that are not here are not known"
+        if self.row.kind is ContextKind.FILE:
+            raise invalid_params(
+                f"The context {quote(self.label)} is a file of the project, which has one block:"
+                " write into that one, or into the conversation.",
+                field="context",
+                found=self.label,
+            )
         return self._numbering.next(principal)
 
     def _check_writer(self, actor: Actor, blocks: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.header_rules import normalise_draft, submit_draft
 from antiphon_kernel.contexts.introductions import introduce
 from antiphon_kernel.contexts.undo_stack import Keystroke, UndoKind
-from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.enums import ContextKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import (
@@ -110,7 +110,10 @@ async def apply_large_update(
 
 def _scope(context: Context, actor: Actor) -> UpdateScope:
     owners, item_index = context.client_owners, context.structure.item_index
-    return UpdateScope(context.document, actor, owners, item_index, context.limits)
+    has_drafts = context.row.kind is not ContextKind.FILE
+    return UpdateScope(
+        context.document, actor, owners, item_index, context.limits, has_drafts=has_drafts
+    )
 
 
 def _apply(

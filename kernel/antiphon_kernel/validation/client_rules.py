@@ -78,6 +78,8 @@ class UpdateScope(NamedTuple):
     item_index: ItemIndex
     """The places of everything that the document holds."""
     limits: Limits
+    has_drafts: bool = True
+    """Whether clients make blocks: a file has one only."""
 
 
 class ContentRules:
@@ -192,6 +194,7 @@ class DraftRules:
         self._item_index = scope.item_index
         self._limits = scope.limits
         self._principal = scope.actor.principal
+        self._has_drafts = scope.has_drafts
         self._items: dict[str, ItemId] = {}
         self._contents: dict[str, ItemId] = {}
         self._names: dict[int, list[tuple[int, int, str]]] = {}
@@ -202,6 +205,8 @@ class DraftRules:
     def create(self, item: Struct) -> None:
         """A new key in `blocks`; raises if it is no draft of the actor's."""
         key, principal = str(item.key), self._principal
+        if not self._has_drafts:
+            raise denied("A file of the project has one block: no draft is made beside it.")
         try:
             block = BlockId.parse(key)
         except ValueError as error:

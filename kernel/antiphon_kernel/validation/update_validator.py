@@ -120,7 +120,7 @@ def place_typed_text(scope: UpdateScope, decoded: DecodedUpdate) -> ItemIndex | 
     Raises:
         AntiphonError: as `validate`.
     """
-    _, actor, owners, item_index, limits = scope
+    _, actor, owners, item_index, limits, _ = scope
     structs = decoded.structs
     if decoded.deletions or not structs or len(structs) > limits.update_structs:
         return None
@@ -295,7 +295,7 @@ class UpdateValidator:
                 raise misplaced(item)
 
     def _writing_clients(self) -> tuple[int, ...]:
-        document, actor, owners, known, _ = self.scope
+        document, actor, owners, known, _, _ = self.scope
         unclaimed: list[int] = []
         for client in self._staged.lines:
             owner = owners.get(client)

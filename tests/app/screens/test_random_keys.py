@@ -437,7 +437,7 @@ class Stream:
     async def _contexts(self) -> AsyncIterator[str]:
         for player in self._players:
             context = player.there.app.session.document.context
-            if context is not None:
+            if context is not None and not player.there.screen.source.is_file:
                 yield context
 
     async def _ask(self) -> None:

@@ -13,11 +13,14 @@ import pytest
 
 from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.text.merge3 import Resolution
 from antiphon_kernel.types.block_metadata import FINDINGS
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.kernel.calls import OpenKernel
+from tests.kernel.validation.peers import Peer
 from tests.waiting import until
 
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
@@ -237,3 +240,24 @@ async def test_reference_is_read_as_it_was_and_what_has_changed_since(project: P
     assert "[FILE CHANGED] a.txt, now b.txt: version 1 to " in "".join(renamed["tail"])
     by_id = {"path": (await call("file.open", {"path": "b.txt"}))["context_id"]}
     assert (await call("file.diff", by_id))["path"] == "b.txt"
+
+
+async def test_file_stays_one_block_whoever_writes_beside_it(project: Project) -> None:
+    file = await project.open()
+    context, call = file.context, partial(project.kernel.call, project.me)
+    new = {"kind": "text", "role": "user", "content": "beside", "status": "done"}
+    asked = (await call("block.create", new))["block_id"]
+    for tool, params in (
+        ("block.create", {**new, "context": context.id}),
+        ("message.append", {"context": context.id, "role": "user", "content": "beside"}),
+        ("drift.push", {"to": context.id, "blocks": [asked]}),
+    ):
+        with raises(ErrorCode.INVALID_PARAMS):
+            await call(tool, params)
+    client = Peer(context)
+    client.draft(project.me, "beside")
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await client.send(project.me)
+    assert context.document.block_ids() == [file.block]
+    await call("context.fork", {"context": context.id})
+    assert (await run_checks(project.place.parent / "data")).clean
