@@ -36,7 +36,7 @@ from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -222,12 +222,12 @@ class ShownContext:
 
     async def _show_part(self, path: str, refusal: AntiphonError) -> None:
         """Show a file that is too large to be opened, or no text; else say why it is not opened."""
-        try:
-            part = await self.session.call("file.part", {"path": path})
-        except AntiphonError:
-            self.front.screen.hint(refusal.message)
-        else:
-            self._app.push_screen(FilePartModal(self.session, part))
+        if refusal.code in (ErrorCode.TOO_LARGE, ErrorCode.INVALID_PARAMS):
+            with suppress(AntiphonError):  # the refusal says more
+                part = await self.session.call("file.part", {"path": path})
+                self._app.push_screen(FilePartModal(self.session, part, refusal.message))
+                return
+        self.front.screen.hint(refusal.message)
 
     def go_back(self) -> None:
         """Show the file before this one, or else the conversation alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -13,9 +13,6 @@ from antiphon.render.wrap import line_ranges
 from antiphon.screens.modals import HintingModal, TextPage, wrapped
 from antiphon.session import KernelCalls, Session
 from antiphon.widgets.status import KeyLines, StatusSpan
-
-_PART: Final = 64_000
-"""Bytes before the end of the file at which its last part begins."""
 
 
 class FilePartModal(HintingModal[None]):
@@ -28,9 +25,14 @@ class FilePartModal(HintingModal[None]):
         Binding("escape,q,ctrl+c", "dismiss", show=False, priority=True),
     ]
 
-    def __init__(self, session: Session, part: Mapping[str, Any]) -> None:
-        """`part` is the answer of `file.part`."""
+    def __init__(self, session: Session, part: Mapping[str, Any], reason: str) -> None:
+        """
+        Args:
+            part: the answer of `file.part`.
+            reason: why the file is not opened, as a sentence.
+        """
         super().__init__()
+        self._reason = reason
         self._kernel = KernelCalls(session, self.hint)
         self._part = part
         self._before: list[int] = []
@@ -47,9 +49,10 @@ class FilePartModal(HintingModal[None]):
         rows = [[StatusSpan(displayable_in_a_row(part["path"]), theme.heading_2)]]
         for line in wrapped(" · ".join(filter(None, facts)), width):
             rows.append([StatusSpan(line, theme.dim)])
+        for line in wrapped(displayable_in_a_row(self._reason), width):
+            rows.append([StatusSpan(line, theme.dim)])
         rows.append([])
-        text = part.get("problem") or part["text"]
-        for line in text.split("\n"):
+        for line in part["text"].split("\n"):
             shown = sanitize_for_display(line.expandtabs())
             ranges = line_ranges(shown, max(1, width))
             rows += [[StatusSpan(shown[start:end], theme.text)] for start, end in ranges]
@@ -68,8 +71,9 @@ class FilePartModal(HintingModal[None]):
         await self._go_on(self._part["end"])
 
     async def action_end(self) -> None:
-        """Show the end of the file."""
-        await self._go_on(max(self._part["end"], self._part["size"] - _PART))
+        """Show the end of the file, as much of it as of this part."""
+        part = self._part
+        await self._go_on(max(part["end"], part["size"] - (part["end"] - part["start"])))
 
     async def _go_on(self, start: int) -> None:
         before = self._part["start"]

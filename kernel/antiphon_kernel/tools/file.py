@@ -127,7 +127,7 @@ class FilePartResult(Result):
     """Media type that goes with its name."""
 
 
-@tool("file.part", needs=Permission.READ, errors=_ERRORS)
+@tool("file.part", needs=Permission.READ)
 async def part(call: Call, params: FilePartParams) -> FilePartResult:
     """Read a part of a file that is too large to be opened, or learn what it is if it is no text.
 

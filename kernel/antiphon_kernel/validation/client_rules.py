@@ -79,7 +79,7 @@ class UpdateScope(NamedTuple):
     """The places of everything that the document holds."""
     limits: Limits
     has_drafts: bool = True
-    """Whether clients make blocks: a file has one only."""
+    """Whether clients may make drafts; a file of the project has one block."""
 
 
 class ContentRules:

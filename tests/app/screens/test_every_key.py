@@ -243,7 +243,8 @@ COVERS: Final[Mapping[type[ModalScreen[Any]], Cover]] = {
         {**SCROLLED, **dict.fromkeys(("p", "left_square_bracket"), ("n",))},
     ),
     file_part.FilePartModal: Cover(
-        pushing(lambda there: file_part.FilePartModal(there.app.session, PART)), SCROLLED
+        pushing(lambda there: file_part.FilePartModal(there.app.session, PART, "It is long.")),
+        SCROLLED,
     ),
     drift_pages.MergeModal: Cover(
         pushing(lambda there: drift_pages.MergeModal(PREVIEW)),

@@ -160,6 +160,7 @@ async def test_large_or_binary_file_is_shown_read_only_part_by_part(
         await there.press("enter")
         await there.sees("event 3")
         assert there.shows(f"{len(lines):,} bytes · read-only · bytes 0 to 63,99")
+        assert there.shows("are allowed")
         await there.press("n")
         await until(lambda: not there.shows("event 3"), "the next part")
         await there.press("p")

@@ -237,7 +237,10 @@ class DraftSync:
 
     @property
     def unheard(self) -> str:
-        """Return the message if it is only here: nobody may write it, or has said who does."""
+        """Return the message if it is neither in the shared document nor a private draft.
+
+        So it is until a kernel has said who writes, and when they may not write any more.
+        """
         return "" if self.block is not None or self.is_private else self.text
 
     def close(self) -> None:
