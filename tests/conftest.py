@@ -32,7 +32,7 @@ settings.register_profile(
     "tests",
     deadline=None,
     derandomize="ANTIPHON_CASES" not in os.environ,
-    max_examples=int(os.environ.get("ANTIPHON_CASES", "25")),
+    max_examples=int(os.environ.get("ANTIPHON_CASES", "15")),
 )
 settings.load_profile("tests")
 

@@ -20,8 +20,8 @@ from tests.kernel.client.typists import typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-RUNS = 200 if os.environ.get("ANTIPHON_LONG") else 10
-RUNS_PER_KERNEL = 10
+RUNS = 200 if os.environ.get("ANTIPHON_LONG") else 4
+RUNS_PER_KERNEL = min(RUNS, 10)
 
 STREAM = "abcdefghijklmnopqrstuvwxyz ABCDEFG.,\n"
 STROKES = 40

@@ -24,7 +24,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.types.frozen_json import JsonObject
 
-EXAMPLES = settings(max_examples=int(os.environ.get("ANTIPHON_CASES", "30")))
+EXAMPLES = settings(max_examples=int(os.environ.get("ANTIPHON_CASES", "15")))
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 TEXTS = st.sampled_from(["", "  ", "\n\n", "a", " b ", "c\n"]) | st.text(CHARACTERS, max_size=6)

@@ -73,6 +73,8 @@ EXPECTED: dict[str, list[TurnEvent]] = {
 OFFSETS = max(1, int(os.environ.get("ANTIPHON_CASES", "50")) // 50)
 
 IN_PIECES = ("text", "thinking", "parallel-calls", "split-json", "refusal")
+BYTE_BY_BYTE = ("thinking", "split-json")
+"""These have characters of several bytes, escapes, and JSON that comes in parts."""
 
 
 def offsets(length: int, seed: str) -> list[int]:
@@ -116,7 +118,8 @@ async def test_recorded_answers_give_their_events_in_any_pieces(
             for at in offsets(len(whole.body), f"split {kind} {name}")
             for one in (whole, whole.with_crlf())
         ]
-        for pieces in (whole.bytewise(), *splits):
+        bytewise = [whole.bytewise()] if name in BYTE_BY_BYTE else []
+        for pieces in (*bytewise, *splits):
             wire.answers.append(pieces)
             assert await ask(provider) == expected, (name, pieces.splits)
     assert all(MODELS[kind] in request.path + request.text.decode() for request in wire.requests)

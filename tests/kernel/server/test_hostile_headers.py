@@ -33,9 +33,9 @@ from tests.kernel.server.hostile_headers import (
     until_equal,
 )
 
-TOGETHER = 20
+TOGETHER = 10
 """Values that one kernel is given."""
-EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "20")) // TOGETHER)
+EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "10")) // TOGETHER)
 
 
 class Records(logging.Handler):

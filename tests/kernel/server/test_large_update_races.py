@@ -43,7 +43,7 @@ class Returner:
         self.update = b""
         self.before = b""
 
-    async def begin(self, items: int = 2_000) -> None:
+    async def begin(self, items: int = 1_000) -> None:
         served = self.served
         self.there = await served.block("there")
         context = await served.context()
@@ -209,7 +209,7 @@ def is_waiting(name: str) -> bool:
     return any(task.get_name() == name for task in asyncio.all_tasks())
 
 
-ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 8_000
+ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 6_000
 STALL_SHARE = 0.34
 """How much of the work for the update the event loop may do at a stretch."""
 
