@@ -415,7 +415,7 @@ async def test_calls_go_on_reading_and_subscriptions_end(
     await calls.close()
 
 
-SENT = 8 * 2**20
+SENT = 5 * 2**20
 HELD = 3 * 2**20
 REFUSED = b"\x63" * 200_000
 """A message that is no frame of ours."""

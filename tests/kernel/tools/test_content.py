@@ -13,10 +13,11 @@ from typing import Any
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Caller, Make, refused
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 from tests.kernel.tools.files import REPORT, TASK, value
 
 
@@ -85,15 +86,16 @@ async def test_block_begins_with_a_content_that_fits(call: Caller, make: Make) -
     assert (found["value"]["Found by"], found["value"]["votes"]) == ("me", 5)
 
 
-async def test_schema_beyond_any_limit_is_rejected(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_schema_beyond_any_limit_is_rejected(open_kernel: OpenKernel) -> None:
+    kernel = await open_kernel(Limits(list_items=100))
+    call = Caller(kernel, kernel.open_session(kernel.owner, "test"))
     deep: dict[str, Any] = {"type": "text"}
     for _ in range(40):
         deep = {"type": "composite", "sections": [{"name": "in", "schema": deep}]}
     request = {"role": "user", "kind": "text", "schema": deep}
     assert (await call.refused("block.create", **request)).code is ErrorCode.TOO_LARGE
-    block = await make(schema={"type": "list"}, content=None)
+    made = await call("block.create", role="user", kind="text", schema={"type": "list"})
+    block = made["block_id"]
     limit = kernel.limits.value_code_points
     big = {"block_id": block, "value": "x" * limit}
     assert (await call.refused("block.push_item", **big)).code is ErrorCode.TOO_LARGE
