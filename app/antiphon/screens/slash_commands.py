@@ -43,7 +43,8 @@ class SlashCommands(Controller):
         agents = {one.name: one.commands for one in self._scope.models.agents}
         if is_first_line and (found := complete_agent_command(before, agents)) is not None:
             return found
-        words = {PrincipalKind.HUMAN: "person"} | dict.fromkeys(ANSWERING_KINDS, "model")
+        words = {PrincipalKind.HUMAN.value: "person"}
+        words |= dict.fromkeys((kind.value for kind in ANSWERING_KINDS), "model")
         known = {one.username: one.kind for one in self._session.document.members()}
         known |= {one.username: one.kind for one in self._session.presence().values()}
         names = {name: words[kind] for name, kind in known.items() if kind in words}
