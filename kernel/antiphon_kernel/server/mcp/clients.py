@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from antiphon_kernel.access import VIA_MCP
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.forwarding import Forwarder, SessionCalls
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import NAME_LENGTH, as_name
 from antiphon_kernel.types.records import Actor, Principal
 
@@ -34,28 +32,8 @@ class McpClient:
     caller: SessionCalls
     telling: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Tells of changes of what it has subscribed to in its session, by URI."""
-    calls: set[asyncio.Task[dict[str, Any]]] = field(default_factory=set)
     leaving: asyncio.TimerHandle | None = None
     """When it has been idle for too long."""
-
-    async def run(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """Return the result of a call, which ends when the program has to go.
-
-        Raises:
-            AntiphonError: what it fails with; permission_denied if it had to end.
-        """
-        # It is no part of the library's task, which must not be cancelled.
-        work = asyncio.create_task(call)
-        self.calls.add(work)
-        try:
-            await asyncio.wait({work})
-        finally:
-            self.calls.discard(work)
-            work.cancel()
-        if work.cancelled():
-            said = "The session has ended, and with it the call, which may have taken effect."
-            raise permission_denied(said)
-        return work.result()
 
 
 class McpClients:
@@ -112,7 +90,7 @@ class McpClients:
         client.leaving = loop.call_later(self._idle, self._leave, key, client)
 
     def _leave(self, key: object, client: McpClient) -> None:
-        if client.calls or self._kernel.subscriptions.of(client.actor.session):
+        if self._kernel.subscriptions.of(client.actor.session):
             self._stay(key, client)
         else:
             self._end(key)
@@ -121,8 +99,6 @@ class McpClients:
         client = self._clients.pop(key, None)
         if client is not None and client.leaving is not None:
             client.leaving.cancel()
-            for call in client.calls:
-                call.cancel()
             ending = asyncio.create_task(self._close(client))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
