@@ -25,15 +25,13 @@ from antiphon_kernel.client.address import KernelAddress, Locate
 from antiphon_kernel.types.errors import AntiphonError
 
 _LAST_ANSWERS_SECONDS: Final = 5.0
-"""How long answers are waited for after the end of the input."""
+"""How long answers are waited for after the end of the input, to who listens among them."""
 
 _Message = Mapping[str, Any]
 """What is known of one; empty for a line that is none."""
 
 _OPENING: Final = "initialize"
 _OPEN: Final = {"method": _OPENING}
-_LISTENING: Final = "subscriptions/listen"
-"""A request that is answered when nobody wants to hear any more."""
 
 _EVENTS: Final = "text/event-stream"
 _HEADERS: Final = {
@@ -80,8 +78,8 @@ class McpBridge:
         async for line in lines(self._source):
             if line.strip():
                 await self._take(line)
-        if asked := [one for one in self._asked.values() if one.get_name() != _LISTENING]:
-            await asyncio.wait(asked, timeout=_LAST_ANSWERS_SECONDS)
+        if self._asked:
+            await asyncio.wait(self._asked.values(), timeout=_LAST_ANSWERS_SECONDS)
         if self._session:
             with suppress(httpx2.TransportError):
                 await (await self._request("DELETE", b"", {})).aclose()
@@ -99,7 +97,7 @@ class McpBridge:
             if (asked := self._asked.pop(cancelled, None)) is not None:
                 asked.cancel()
             return
-        task = asyncio.create_task(self._pass_on("POST", line, message), name=method)
+        task = asyncio.create_task(self._pass_on("POST", line, message))
         if method is not None and number is not None:
             self._asked[number] = task
         if method == _OPENING or number is None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.access import VIA_MCP
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.forwarding import Forwarder, SessionCalls
 from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import NAME_LENGTH, as_name
 from antiphon_kernel.types.records import Actor, Principal
 
@@ -34,6 +36,23 @@ class McpClient:
     """Tells of changes of what it has subscribed to in its session, by URI."""
     leaving: asyncio.TimerHandle | None = None
     """When it has been idle for too long."""
+    gone: asyncio.Future[Any] = field(default_factory=asyncio.Future)
+
+    async def run(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Return the result of a call, which ends when the program has to go.
+
+        Raises:
+            AntiphonError: what it fails with; permission_denied if it had to end.
+        """
+        work = asyncio.create_task(call)  # the library's own task must not be cancelled
+        try:
+            await asyncio.wait({work, self.gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+        finally:
+            work.cancel()
+        said = "The session has ended, and with it the call, which may have taken effect."
+        raise permission_denied(said)
 
 
 class McpClients:
@@ -99,6 +118,7 @@ class McpClients:
         client = self._clients.pop(key, None)
         if client is not None and client.leaving is not None:
             client.leaving.cancel()
+            client.gone.set_result(None)
             ending = asyncio.create_task(self._close(client))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)

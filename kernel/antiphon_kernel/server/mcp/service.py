@@ -135,10 +135,10 @@ class McpService:
             said = f"Unknown tool: {quote(params.name)}; there are: {', '.join(OFFERS)}."
             raise MCPError(types.INVALID_PARAMS, said)
         client, structured = await self._client(ctx), None
+        call = call_tool(client.caller, params.name, params.arguments or {})
         try:
-            found = await call_tool(client.caller, params.name, params.arguments or {})
-            self._kernel.sessions.check(client.actor)
-            structured, text = found, json.dumps(found, ensure_ascii=False)
+            structured = await client.run(call)
+            text = json.dumps(structured, ensure_ascii=False)
         except AntiphonError as error:
             text = explained(error)
         return types.CallToolResult(
