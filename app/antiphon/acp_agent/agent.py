@@ -45,11 +45,6 @@ class AcpAgent:
         """Take the connection by which the client is told."""
         self._client = conn
 
-    async def close(self) -> None:
-        """Let go of all contexts."""
-        for session in self._sessions.values():
-            await session.close()
-
     async def initialize(self, **_: Any) -> schema.InitializeResponse:
         """Say what there is."""
         return schema.InitializeResponse(
@@ -144,8 +139,4 @@ class AcpAgent:
 
 async def serve(find: Callable[[Path], Locate]) -> None:
     """Answer the client on standard input and output until it has gone."""
-    agent = AcpAgent(find)
-    try:
-        await run_agent(cast(Agent, agent))
-    finally:
-        await agent.close()
+    await run_agent(cast(Agent, AcpAgent(find)))
