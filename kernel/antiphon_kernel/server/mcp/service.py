@@ -69,9 +69,7 @@ class SessionManager(StreamableHTTPSessionManager):
         super().__init__(
             server, max_request_body_size=limits.request, max_sessions=limits.connections
         )
-        self._clients = clients
-        self._each = limits.connections_each
-        self._of_guests = limits.connections - self._each
+        self._clients, self._limits = clients, limits
 
     async def _handle_stateful_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         handle: ASGIApp = super()._handle_stateful_request
@@ -84,7 +82,8 @@ class SessionManager(StreamableHTTPSessionManager):
     ) -> StreamableHTTPServerTransport | None:
         if requestor is not None and requestor["subject"] is not None:
             guests = [one for one in self._session_owners.values() if one["subject"] is not None]
-            if guests.count(requestor) >= self._each or len(guests) >= self._of_guests:
+            each = self._limits.connections_each
+            if guests.count(requestor) >= each or len(guests) >= self._limits.connections - each:
                 return None
         return super()._admit_session(requestor)
 
