@@ -28,7 +28,7 @@ _LAST_ANSWERS_SECONDS: Final = 5.0
 """How long answers are waited for after the end of the input, to who listens among them."""
 
 _Message = Mapping[str, Any]
-"""What is known of one; empty for a line that is none."""
+"""One as far as it is known; empty for a line that is none."""
 
 _OPENING: Final = "initialize"
 _OPEN: Final = {"method": _OPENING}
