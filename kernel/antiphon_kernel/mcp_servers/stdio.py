@@ -8,7 +8,6 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -18,9 +17,6 @@ from mcp_types import jsonrpc_message_adapter
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.shell import ErrorLog, read_lines, run_service
-
-_LAST_WORDS: Final = 0.5
-"""Seconds in which the end of standard error is waited for."""
 
 
 @asynccontextmanager
@@ -32,15 +28,13 @@ async def stdio_streams(
     Args:
         ended: is told why the process says nothing more.
     """
-    command = shlex.join(config.command)
-    async with run_service(command, folder, config.env) as process:
-        assert process.stdin is not None and process.stderr is not None
+    async with run_service(shlex.join(config.command), folder, config.env, log) as process:
+        assert process.stdin is not None
         hand_on, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
         async with hand_on, incoming, outgoing, to_write, anyio.create_task_group() as tasks:
             tasks.start_soon(_read, process, hand_on, log, ended)
             tasks.start_soon(_write, process.stdin, to_write)
-            tasks.start_soon(log.read, process.stderr)
             try:
                 yield incoming, outgoing
             finally:
@@ -70,8 +64,6 @@ async def _read(
             why = f"it has sent {error}"
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # we are ending it
-        with anyio.move_on_after(_LAST_WORDS):
-            await log.is_read.wait()
         ended(why)
 
 

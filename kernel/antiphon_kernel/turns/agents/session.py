@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 from acp import PROTOCOL_VERSION, schema
@@ -48,7 +49,7 @@ class AgentSession:
         self._files_read: dict[str, str] = {}
         """Texts of files as the agent has last read or written them."""
         self._kernel, self._row, self._config = kernel, context.row, config
-        self._settings = settings
+        self._settings, self._folder = settings, Path(config.cwd or kernel.project)
         self.log = kernel.data / f"agent-{config.name}.log"
         self._connection: AgentConnection | None = None
         self._id = ""
@@ -136,11 +137,10 @@ class AgentSession:
     async def _connect(self) -> AgentConnection:
         """Start the process, and begin its session or go on with it."""
         await self.close()
-        project, seconds = self._kernel.project, self._settings.agent_silence_seconds
+        seconds = self._settings.agent_silence_seconds
         client = AgentClient(lambda session: self._played if session == self._id else None)
-        connection = await AgentConnection.start(
-            self._config, project, self.log, client, self._updated
-        )
+        connection = AgentConnection(self.log, client, self._updated)
+        await connection.start(self._config, self._folder)
         try:
             about = connection.agent.initialize(
                 protocol_version=PROTOCOL_VERSION,
@@ -158,7 +158,7 @@ class AgentSession:
                 more = f" It may have to be logged in: {'; '.join(ways)}." if ways else ""
                 raise AgentRefused(f"{error}{more}") from error
         except BaseException:
-            await run_uninterrupted(connection.end())
+            await run_uninterrupted(connection.agent.close())
             raise
         self._connection = connection
         return connection
@@ -166,7 +166,7 @@ class AgentSession:
     async def _open(self, connection: AgentConnection, said: schema.InitializeResponse) -> None:
         """Go on with the stored session, if there is one and the agent can; else begin one."""
         agent, seconds = connection.agent, self._settings.agent_silence_seconds
-        folder = str(self._config.cwd or self._kernel.project)
+        folder = str(self._folder)
         stored = await self._kernel.journal.agent_session(self._row, self._config.name)
         can = said.agent_capabilities or schema.AgentCapabilities()
         self._can = can.prompt_capabilities or schema.PromptCapabilities()
@@ -190,7 +190,7 @@ class AgentSession:
         """End the process, if one runs; the session goes on with the next turn."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            await run_uninterrupted(connection.end())
+            await run_uninterrupted(connection.agent.close())
 
     # What the agent says of the session, and what people choose
 
