@@ -60,8 +60,8 @@ class Connection:
     project: Path
     ended: Callable[[str], None]
     """Told once the server is there no more."""
-    changed: Callable[[], None]
-    """Told when it says that its tools have changed."""
+    changes: int = 0
+    """How often its tools may have changed, as far as it has said."""
     _running: list[Ask] = field(default_factory=list)
     """Calls that run, in the order in which they began."""
 
@@ -93,16 +93,18 @@ class Connection:
             yield self
 
     async def watch(self) -> None:
-        """Wait for news of the tools, of a server that has to be asked for them."""
+        """Wait for news of the tools, for ever; some servers have to be asked for them."""
         tools = self.client.server_capabilities.tools
         is_modern = self.client.session.discover_result is not None
-        while is_modern and tools is not None and tools.list_changed:
+        if not is_modern or tools is None or not tools.list_changed:
+            await asyncio.Event().wait()
+        while True:
             with suppress(MCPError, SubscriptionLost):
                 async with self.client.listen(tools_list_changed=True) as events:
                     async for _ in events:
-                        self.changed()
+                        self.changes += 1
             await asyncio.sleep(_LISTEN_AGAIN)
-            self.changed()
+            self.changes += 1
 
     async def tools(self) -> list[Tool]:
         """Return its tools; of a server that has too many, the first ones and one more."""
@@ -149,4 +151,4 @@ class Connection:
 
     async def _note(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self.changed()
+            self.changes += 1
