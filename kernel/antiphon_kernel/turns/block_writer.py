@@ -258,7 +258,7 @@ class CallBlocks:
     async def run_command(
         self,
         command: str,
-        save: Callable[[], Awaitable[list[str]]],
+        save: Callable[[], Awaitable[list[str]]] | None = None,
         on_start: Callable[[str], None] = lambda result: None,
     ) -> None:
         """Run a shell command into its blocks.
@@ -284,7 +284,7 @@ class CallBlocks:
 
         on_start(self.result)
         try:
-            for problem in await save():
+            for problem in await save() if save is not None else ():
                 await show(f"[{problem}]\n")
             try:
                 exit_code = await run_shell(command, writer.kernel.project, show)

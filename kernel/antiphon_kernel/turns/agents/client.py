@@ -63,7 +63,7 @@ class PlayedTurn:
 
     async def _do(self, name: str, params: Mapping[str, Any]) -> Any:
         """Do what a request asks for; it has all parameters that there are."""
-        turn, terminals, terminal = self.turn, self.terminals, params.get("terminal_id", "")
+        turn, terminals = self.turn, self.terminals
         match name:
             case "request_permission":
                 await self.take(params["tool_call"])
@@ -76,17 +76,15 @@ class PlayedTurn:
                 await write_file(turn, params["path"], params["content"])
                 return schema.WriteTextFileResponse()
             case "create_terminal":
-                made = await terminals.create(**params)
-                return schema.CreateTerminalResponse(terminal_id=made)
+                return schema.CreateTerminalResponse(terminal_id=await terminals.create(**params))
             case "terminal_output":
-                return terminals.output(terminal)
+                return terminals.output(params["terminal_id"])
             case "wait_for_terminal_exit":
-                status = await terminals.wait(terminal)
-                return schema.WaitForTerminalExitResponse(**status.model_dump())
+                return await terminals.wait(params["terminal_id"])
             case "kill_terminal":
-                await terminals.kill(terminal)
+                await terminals.kill(params["terminal_id"])
             case "release_terminal":
-                await terminals.release(terminal)
+                await terminals.release(params["terminal_id"])
         return None
 
     def stop(self) -> None:
