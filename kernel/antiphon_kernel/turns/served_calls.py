@@ -38,15 +38,18 @@ _LONGEST_MESSAGE: Final = 500
 """Code points of a message with progress that are shown."""
 
 
+_WITHDRAWN: Final[tuple[Answer, None]] = (("cancel", None), None)
+
+
 @dataclass(eq=False, slots=True)
 class _WaitingQuestion:
     """A question that a person has to answer."""
 
     asked: Elicitation
-    writer: BlockWriter
     asker: PrincipalId
     """Principal whose rights the call has."""
-    answered: asyncio.Future[Answer] = field(default_factory=asyncio.Future)
+    answered: asyncio.Future[tuple[Answer, str | None]] = field(default_factory=asyncio.Future)
+    """The answer, and the username of whoever gives it."""
 
 
 class ServerQuestions:
@@ -60,18 +63,23 @@ class ServerQuestions:
         self, writer: BlockWriter, call: str, asker: PrincipalId, asked: Elicitation
     ) -> Answer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
-        writer.describe(call, metadata={QUESTION: asked.as_json()})
-        waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
+        shown = asked.as_json()
+        writer.describe(call, metadata={QUESTION: shown})
+        waiting = self._waiting[call] = _WaitingQuestion(asked, asker)
+        answer, by = _WITHDRAWN
         try:
-            return await waiting.answered
+            answer, by = await waiting.answered
+            return answer
         finally:
-            self.withdraw(call)
+            del self._waiting[call]
+            with suppress(AntiphonError):  # the model has to go
+                said = {**shown, "action": answer[0], "by": by}
+                writer.describe(call, metadata={QUESTION: said})
 
     def withdraw(self, call: str) -> None:
         """Let nobody answer any more what is asked about a call."""
-        if (waiting := self._waiting.get(call)) is not None:
-            with suppress(AntiphonError):  # somebody else has ended the call
-                self._end(call, waiting, "cancel")
+        if (waiting := self._waiting.get(call)) is not None and not waiting.answered.done():
+            waiting.answered.set_result(_WITHDRAWN)
 
     def answer(
         self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
@@ -97,23 +105,8 @@ class ServerQuestions:
             except ValueError as error:
                 said = f"The server does not take this answer: {error}."
                 raise invalid_params(said, field="content") from error
-        self._end(call, waiting, action, dict(content) if is_form else None, by.principal.username)
-
-    def _end(
-        self,
-        call: str,
-        waiting: _WaitingQuestion,
-        action: Action,
-        content: dict[str, Any] | None = None,
-        by: str | None = None,
-    ) -> None:
-        """Hand on how it was answered, and say so where it was asked."""
-        del self._waiting[call]
-        if not waiting.answered.done():
-            waiting.answered.set_result((action, content))
-        if self._kernel.sessions.dismissal(waiting.writer.actor) is None:
-            said = {**waiting.asked.as_json(), "action": action, "by": by}
-            waiting.writer.describe(call, metadata={QUESTION: said})
+        answer = action, dict(content) if is_form else None
+        waiting.answered.set_result((answer, by.principal.username))
 
 
 @dataclass(frozen=True, slots=True)
