@@ -47,19 +47,11 @@ class PlayedTurn:
             await self.updates.end(response.stop_reason, response.usage)
 
     async def answer(self, name: str, params: Mapping[str, Any]) -> Any:
-        """Do what the agent asks for; cancelled when the turn is stopped.
-
-        Raises:
-            RequestError: if it cannot be done.
-        """
+        """Do what the agent asks for; cancelled when the turn is stopped."""
         task = asyncio.ensure_future(self._do(name, params))
         self._asked.add(task)
-        try:
-            return await task
-        except AntiphonError as error:
-            raise RequestError(-32602, error.message) from error
-        finally:
-            self._asked.discard(task)
+        task.add_done_callback(self._asked.discard)
+        return await task
 
     async def _do(self, name: str, params: Mapping[str, Any]) -> Any:
         """Do what a request asks for; it has all parameters that there are."""
@@ -126,6 +118,8 @@ class AgentClient:
         try:
             if (played := self._played(session_id)) is not None and not played.is_stopping:
                 return await played.answer(name, params)
+        except AntiphonError as error:
+            raise RequestError(-32602, error.message) from error
         except asyncio.CancelledError:
             pass  # the turn is stopped
         if name == "request_permission":
