@@ -28,14 +28,12 @@ from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks
 from antiphon_kernel.types.block_metadata import QUESTION
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
 
 _PROGRESS_SECONDS: Final = 0.25
 """Progress is written no more often than this."""
-
-_LONGEST_MESSAGE: Final = 500
-"""Code points of a message with progress that are shown."""
 
 
 _WITHDRAWN: Final[tuple[Answer, None]] = (("cancel", None), None)
@@ -185,7 +183,7 @@ class ServedCall:
             return
         self._said_at = now
         of = f"{done:g} of {total:g}" if total is not None else f"{done:g}"
-        said = " ".join((message or "").split())[:_LONGEST_MESSAGE]
+        said = truncate(" ".join((message or "").split()))
         self.blocks.writer.describe(self.blocks.result, text=f"[{of}] {said}".rstrip())
 
     def clear(self) -> None:

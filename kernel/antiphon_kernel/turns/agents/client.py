@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -96,7 +96,7 @@ class PlayedTurn:
         self.failure.cancel()
 
 
-_REQUESTS: Final = frozenset(
+_REQUESTS: Final = (
     "request_permission read_text_file write_text_file create_terminal terminal_output"
     " wait_for_terminal_exit kill_terminal release_terminal".split()
 )
@@ -108,11 +108,8 @@ class AgentClient:
     def __init__(self, played: Callable[[str], PlayedTurn | None]) -> None:
         """`played` returns the turn that is played in a session."""
         self._played = played
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        if name not in _REQUESTS:
-            raise AttributeError(name)
-        return partial(self._answer, name)
+        for name in _REQUESTS:
+            setattr(self, name, partial(self._answer, name))
 
     async def _answer(self, name: str, session_id: str, **params: Any) -> Any:
         try:

@@ -108,18 +108,14 @@ class AgentSession:
         """End a turn: tell the agent to stop if it has not, and kill it if it does not."""
         played.stop()
         seconds = self._settings.agent_stop_seconds
-
-        async def stop() -> None:
-            await connection.agent.cancel(session_id=self._id)
-            await answered
-
         try:
             if not answered.done():
                 async with asyncio.timeout(_STOP_SHARE * seconds):
-                    await connection.answered(stop(), seconds)
+                    await connection.agent.cancel(session_id=self._id)
+                    await connection.answered(answered, seconds)
         except AgentRefused:
             pass  # it has stopped
-        except (AgentFailed, TimeoutError) as error:
+        except (AgentFailed, ConnectionError, TimeoutError) as error:
             _log.warning("%s is ended, since it does not stop: %s", self._config.name, error)
             await self.close()
         self._played = None
