@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -46,8 +45,6 @@ _LISTEN_AGAIN: Final = 5.0
 _LONGEST_QUESTION: Final = 100_000
 """Bytes of a question that people are asked: its schema is checked while others wait."""
 
-_tls_context = cache(httpx2.create_ssl_context)
-
 _asking: ContextVar[Ask | None] = ContextVar("_asking", default=None)
 """The call in whose name something is asked; a server on a pipe does not say in whose."""
 
@@ -74,8 +71,7 @@ class Connection:
                 transport = stdio_streams(config, self.project, log, self.ended)
             else:
                 timeout = httpx2.Timeout(30.0, read=None)  # a call has a time of its own
-                tls, headers = _tls_context(), dict(config.headers)
-                http = httpx2.AsyncClient(headers=headers, verify=tls, timeout=timeout)
+                http = httpx2.AsyncClient(headers=dict(config.headers), timeout=timeout)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(
                     config.url, http_client=http, max_sse_event_size=LINE_BYTES

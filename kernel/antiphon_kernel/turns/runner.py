@@ -124,7 +124,7 @@ class TurnRunner:
             kernel, lambda principal: models.permissions(self._names.get(principal, ""))
         )
         self.servers = McpServers(models.config.mcp, kernel.project, kernel.data)
-        self.questions = ServerQuestions(kernel)
+        self.questions = ServerQuestions()
         kernel.files.is_denied = self.permissions.denies_file
         _runners[id(kernel)] = self
         kernel.submissions.listen(self._submitted)

@@ -39,6 +39,7 @@ class PlayedTurn:
         except Exception as error:  # noqa: BLE001  whatever it is, the turn fails with it
             if not self.failure.done():
                 self.failure.set_exception(error)
+                self.failure.exception()  # unless the turn is stopped, it is said
 
     async def end(self, response: schema.PromptResponse) -> None:
         """End the turn as the agent has ended it; what comes later is skipped."""
@@ -91,9 +92,6 @@ class PlayedTurn:
         if self._asked:
             await asyncio.wait(self._asked)
         await self.terminals.close()
-        if self.failure.done():
-            self.failure.exception()  # it has been said, or the turn was stopped
-        self.failure.cancel()
 
 
 _REQUESTS: Final = (

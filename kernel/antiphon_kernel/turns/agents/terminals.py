@@ -59,8 +59,6 @@ class AgentTerminals:
             line = f"cd {shlex.quote(cwd)} && {line}"
         for one in env or ():
             line = f"export {shlex.quote(f'{one.name}={one.value}')}; {line}"
-        if not line.strip():
-            raise invalid_params("The command is empty: say what to run.", field="command")
         blocks = await turn.open_call(turn.request(SHELL, {"command": line}), line)
         task = asyncio.create_task(self._run(blocks, line), name=f"terminal of {blocks.call}")
         self._terminals[blocks.call] = _AgentTerminal(blocks, output_byte_limit, task)
