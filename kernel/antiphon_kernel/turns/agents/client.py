@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final
 
 from acp import RequestError, schema
@@ -100,18 +101,16 @@ _REQUESTS: Final = (
 )
 
 
-class AgentClient:
-    """The client of an agent, as the library calls it: a method for each request."""
+def client_of(find: Callable[[str], PlayedTurn | None]) -> object:
+    """Return the client of an agent, as the library calls it: with a method for each request.
 
-    def __init__(self, played: Callable[[str], PlayedTurn | None]) -> None:
-        """`played` returns the turn that is played in a session."""
-        self._played = played
-        for name in _REQUESTS:
-            setattr(self, name, partial(self._answer, name))
+    Args:
+        find: returns the turn that is played in a session.
+    """
 
-    async def _answer(self, name: str, session_id: str, **params: Any) -> Any:
+    async def answer(name: str, session_id: str, **params: Any) -> Any:
         try:
-            if (played := self._played(session_id)) is not None and not played.is_stopping:
+            if (played := find(session_id)) is not None and not played.is_stopping:
                 return await played.answer(name, params)
         except AntiphonError as error:
             raise RequestError(-32602, error.message) from error
@@ -121,3 +120,5 @@ class AgentClient:
             cancelled = schema.DeniedOutcome(outcome="cancelled")
             return schema.RequestPermissionResponse(outcome=cancelled)
         raise RequestError(-32600, "No turn runs in this session, or it is being stopped.")
+
+    return SimpleNamespace(**{name: partial(answer, name) for name in _REQUESTS})

@@ -15,7 +15,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
-from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
+from antiphon_kernel.turns.agents.client import PlayedTurn, client_of
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
 from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
@@ -134,7 +134,7 @@ class AgentSession:
         """Start the process, and begin its session or go on with it."""
         await self.close()
         seconds = self._settings.agent_silence_seconds
-        client = AgentClient(lambda session: self._played if session == self._id else None)
+        client = client_of(lambda session: self._played if session == self._id else None)
         connection = AgentConnection(self.log, client, self._updated)
         await connection.start(self._config, self._folder)
         try:

@@ -113,23 +113,11 @@ class AgentTerminals:
         if not terminal.task.done():
             terminal.task.cancel()
             await asyncio.wait({terminal.task})
-            await self._fail(terminal.blocks, why, INTERRUPTED)
+            with suppress(AntiphonError):  # somebody else has ended it, or the agent has to go
+                await run_uninterrupted(terminal.blocks.fail(why, stop_reason=INTERRUPTED))
 
     async def _run(self, blocks: CallBlocks, line: str) -> None:
-        """Run a command into its blocks; when cancelled, they are still open.
-
-        What agents write is saved already.
-        """
-        seconds = self._turn.settings.shell_seconds
-        try:
-            with suppress(AntiphonError):  # somebody else has ended it
-                async with asyncio.timeout(seconds):
-                    await blocks.run_command(line, on_start=self._turn.presence.write_in)
-        except TimeoutError:
-            why = f"Stopped: it had not ended after {seconds:g} seconds."
-            await self._fail(blocks, why, "time_limit")
-
-    async def _fail(self, blocks: CallBlocks, why: str, reason: str) -> None:
-        """Say why a command was ended, if that can be written."""
-        with suppress(AntiphonError):  # somebody else has ended it, or the agent has to go
-            await run_uninterrupted(blocks.fail(why, stop_reason=reason))
+        """Run a command; what agents write is saved already."""
+        where, seconds = self._turn.presence.write_in, self._turn.settings.shell_seconds
+        with suppress(AntiphonError):  # somebody else has ended it
+            await blocks.run_command(line, on_start=where, seconds=seconds)
