@@ -141,7 +141,7 @@ class McpServer:
     def _stop(self, why: str) -> None:
         """Let it end, as it is of no use any more."""
         if self._task is not None and not self._task.cancelling():
-            self.problem = " ".join(why.split())
+            self.problem = why
             self._task.cancel()
 
     async def _run(self) -> None:

@@ -112,6 +112,16 @@ class AgentConnection:
         finally:
             asked.cancel()
 
+    async def end(self) -> None:
+        """End the process, politely and then not, once nobody reads what it says any more."""
+        await self.agent.close()
+        await self._end_process()
+
+    async def _end_process(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._stack.aclose(), name="end of an agent")
+        await asyncio.shield(self._ending)
+
     def _how_it_ended(self) -> str:
         code = self._process.returncode or 0
         said = f"has ended with exit code {code}" if code >= 0 else f"was killed (signal {-code})"
@@ -151,14 +161,11 @@ class AgentConnection:
         with suppress(TimeoutError):  # it may say by its exit code why it has ended
             async with asyncio.timeout(LINGER_SECONDS):
                 await wait_exited(self._process)
-        await self.close()
+        await self._end_process()
         return None
 
     async def close(self) -> None:
-        """End the process, politely and then not."""
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._stack.aclose(), name="end of an agent")
-        await asyncio.shield(self._ending)
+        """Do nothing: the pipes are closed with the process."""
 
 
 def _message(line: bytes) -> dict[str, Any]:

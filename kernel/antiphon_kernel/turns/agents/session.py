@@ -154,7 +154,7 @@ class AgentSession:
                 more = f" It may have to be logged in: {'; '.join(ways)}." if ways else ""
                 raise AgentRefused(f"{error}{more}") from error
         except BaseException:
-            await run_uninterrupted(connection.agent.close())
+            await run_uninterrupted(connection.end())
             raise
         self._connection = connection
         return connection
@@ -186,7 +186,7 @@ class AgentSession:
         """End the process, if one runs; the session goes on with the next turn."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            await run_uninterrupted(connection.agent.close())
+            await run_uninterrupted(connection.end())
 
     # What the agent says of the session, and what people choose
 
