@@ -29,7 +29,6 @@ from antiphon_kernel.types.quoting import truncate
 _PROGRESS_SECONDS: Final = 0.25
 """Progress is written no more often than this."""
 
-
 _WITHDRAWN: Final[tuple[Answer, None]] = (("cancel", None), None)
 
 

@@ -96,9 +96,8 @@ class AgentTerminals:
 
     async def close(self) -> None:
         """End every command."""
-        every = tuple(self._terminals.values())
+        every = self._terminals.values()
         await asyncio.gather(*(self._end(one, "Ended with the turn.") for one in every))
-        self._terminals.clear()
 
     def _find(self, terminal: str) -> _AgentTerminal:
         found = self._terminals.get(terminal)
