@@ -57,9 +57,9 @@ async def ask(
     writer.describe(block, metadata={CHOICES: {**words, "tool": tool}})
     shown, decision = _shown(writer, block), "no"
     if not is_denied and await turn.desk.decide(request) is None:
-        decision = writer.context.document.header(block).permission or "once"
-        if decision not in choices:  # the policy allows it, and the agent offers one way only
-            decision = "always"
+        decision = writer.context.document.header(block).permission or ""
+        if decision not in choices:  # the policy allows it
+            decision = "once" if "once" in choices else "always"
         # The agent may have changed its call meanwhile: nobody knows what was read then.
         if _shown(writer, block) == shown:
             named = [arguments["command"]] if "command" in arguments else request.changes
