@@ -72,6 +72,5 @@ class Agents:
         await self._ending.close()
 
     def _closed(self, context: Context) -> None:
-        for (where, name), session in self._sessions.items():
-            if where == context.id:
-                self._ending.start(session.close(), f"end of {name}")
+        for key in [key for key in self._sessions if key[0] == context.id]:
+            self._ending.start(self._sessions.pop(key).close(), f"end of {key[1]}")
