@@ -30,6 +30,9 @@ _LAST_ANSWERS_SECONDS: Final = 5.0
 _Message = Mapping[str, Any]
 """One as far as it is known; empty for a line that is none."""
 
+_LISTENING: Final = "subscriptions/listen"
+"""A request that is answered when nobody wants to hear any more."""
+
 _OPENING: Final = "initialize"
 _OPEN: Final = {"method": _OPENING}
 
@@ -78,8 +81,8 @@ class McpBridge:
         async for line in lines(self._source):
             if line.strip():
                 await self._take(line)
-        if self._asked:
-            await asyncio.wait(self._asked.values(), timeout=_LAST_ANSWERS_SECONDS)
+        if asked := [one for one in self._asked.values() if one.get_name() != _LISTENING]:
+            await asyncio.wait(asked, timeout=_LAST_ANSWERS_SECONDS)
         if self._session:
             with suppress(httpx2.TransportError):
                 await (await self._request("DELETE", b"", {})).aclose()
@@ -97,7 +100,7 @@ class McpBridge:
             if (asked := self._asked.pop(cancelled, None)) is not None:
                 asked.cancel()
             return
-        task = asyncio.create_task(self._pass_on("POST", line, message))
+        task = asyncio.create_task(self._pass_on("POST", line, message), name=method)
         if method is not None and number is not None:
             self._asked[number] = task
         if method == _OPENING or number is None:
