@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -96,16 +96,12 @@ def complete_agent_command(
     return Completion(begun[2], tuple(found))
 
 
-def complete_address(
-    before: str,
-    people: Iterable[str],
-    models: Iterable[str],
-    root: Path,
-    agents: Iterable[str] = (),
-) -> Completion | None:
-    """Return who and which files an `@…` at the end of a text can stand for."""
-    known = dict.fromkeys(people, "person") | dict.fromkeys(models, "model")
-    known |= dict.fromkeys(agents, "agent")
+def complete_address(before: str, known: Mapping[str, str], root: Path) -> Completion | None:
+    """Return who and which files an `@…` at the end of a text can stand for.
+
+    Args:
+        known: what each name is that can stand there.
+    """
     found = complete_mention(before, known, root)
     if found is None:
         return None

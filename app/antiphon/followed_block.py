@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,7 +27,6 @@ class FollowedBlock:
     shown: int = 0
     """The part of `text`, from its start, in whose place `said` stands."""
     editors: dict[str, None] = field(default_factory=dict)
-    edited: float = -math.inf
     structured: bool = False
     end_said: bool = False
 
@@ -71,9 +69,8 @@ class FollowedBlock:
         ]
         return any(concerned)
 
-    def edit(self, event: Mapping[str, Any], now: float) -> None:
-        """Keep when what is shown was changed, and by whom."""
-        self.edited = now
+    def edit(self, event: Mapping[str, Any]) -> None:
+        """Keep who has changed what is shown."""
         if (editor := event.get("username")) is not None:
             self.editors[editor] = None
 

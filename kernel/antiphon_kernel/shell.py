@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 BATCH_SECONDS = 0.010
 """Output that comes within this time is handed on in one piece."""
@@ -223,29 +223,34 @@ async def run_program(
 
 @asynccontextmanager
 async def run_service(
-    command: str, folder: Path, variables: Mapping[str, str] = {}
+    command: str, folder: Path, variables: Mapping[str, str] = {}, log: ErrorLog | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a command that is talked to over pipes; none of its processes is left afterwards.
 
     Args:
         variables: of its environment, besides those of this process.
+        log: takes its standard error, which the caller reads if there is none.
 
     Raises:
         OSError: if it could not be started.
     """
     process = await _start(command, folder, _BEGIN, *[PIPE] * 3, variables=variables)
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    reading: set[asyncio.Task[Any]] = set()
     try:
         WATCHDOG.watch(process.pid)
         process.stdin.write(b"\n")
+        if log is not None:
+            reading.add(asyncio.create_task(log.read(process.stderr)))
         yield process
     finally:
         process.stdin.close()
-        unread = asyncio.create_task(process.stdout.read())  # its end is seen behind that
+        reading.add(asyncio.create_task(process.stdout.read()))  # its end is seen behind that
         await _end_group(process, TERM_GRACE_SECONDS)
         WATCHDOG.forget(process.pid)
-        await asyncio.wait({unread}, timeout=LINGER_SECONDS)
-        unread.cancel()
+        # A process that has left the group may hold the pipes open.
+        for task in (await asyncio.wait(reading, timeout=LINGER_SECONDS))[1]:
+            task.cancel()
 
 
 async def _start(
@@ -331,20 +336,15 @@ async def read_lines(
 class ErrorLog:
     """The standard error of a process: a file that it is added to, and its last lines."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, heard: Callable[[], None] = lambda: None) -> None:
+        """`heard` is called whenever something comes."""
+        self._path, self._heard = path, heard
         self.last: deque[str] = deque(maxlen=10)
-        self.is_read = asyncio.Event()
 
-    async def read(
-        self, source: asyncio.StreamReader, heard: Callable[[], None] = lambda: None
-    ) -> None:
+    async def read(self, source: asyncio.StreamReader) -> None:
         """Take in everything, and keep the beginning of it in the file.
 
         A file that has become long is begun anew.
-
-        Args:
-            heard: is called whenever something comes.
         """
         left, rest = _LOG_BYTES, b""
         with self._path.open("ab", buffering=0) as file:
@@ -352,14 +352,13 @@ class ErrorLog:
             if file.tell() > _LOG_BYTES:
                 file.truncate(0)
             while data := await source.read(_READ_BYTES):
-                heard()
+                self._heard()
                 file.write(data[:left])
                 left = max(0, left - len(data))
                 *lines, rest = (rest + data)[-_READ_BYTES:].split(b"\n")
                 self.last.extend(one.decode("utf-8", "replace")[:500] for one in lines if one)
         if rest:
             self.last.append(rest.decode("utf-8", "replace")[:500])
-        self.is_read.set()
 
 
 async def wait_exited(process: asyncio.subprocess.Process, pause: float = _POLL_SECONDS) -> None:

@@ -62,14 +62,14 @@ def project(tmp_path: Path) -> Path:
 def test_complete_address_offers_names_first_and_then_files(
     project: Path, before: str, common: str, choices: tuple[str, ...]
 ) -> None:
-    found = complete_address(before, ["ma"], ["mb"], project)
+    found = complete_address(before, {"ma": "person", "mb": "model"}, project)
     assert found is not None and found.common == f"@{common}"
     assert [one.text for one in found.choices] == [f"@{one}" for one in choices]
 
 
 @pytest.mark.parametrize("before", ["", "@a ", "me@a", "no mention"])
 def test_complete_address_away_from_one_offers_nothing(project: Path, before: str) -> None:
-    assert complete_address(before, ["amy"], [], project) is None
+    assert complete_address(before, {"amy": "person"}, project) is None
 
 
 def test_read_mentioned_takes_the_files_or_says_which_it_cannot(project: Path) -> None:

@@ -23,5 +23,5 @@ def machine(own_home: Path, tmp_path: Path) -> Iterator[Machine]:
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/e2e/"):
             item.add_marker(pytest.mark.e2e)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -22,17 +21,13 @@ from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 
 
-def _answered(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+@asynccontextmanager
+async def _answered() -> AsyncIterator[None]:
     """Let a method answer a kernel's error as the protocol does."""
-
-    @functools.wraps(method)
-    async def answered(*arguments: Any, **named: Any) -> Any:
-        try:
-            return await method(*arguments, **named)
-        except AntiphonError as error:
-            raise RequestError(-32603, error.message, error.as_json()) from error
-
-    return answered
+    try:
+        yield
+    except AntiphonError as error:
+        raise RequestError(-32603, error.message, error.as_json()) from error
 
 
 class AcpAgent:
@@ -50,11 +45,6 @@ class AcpAgent:
         """Take the connection by which the client is told."""
         self._client = conn
 
-    async def close(self) -> None:
-        """Let go of all contexts."""
-        for session in self._sessions.values():
-            await session.close()
-
     async def initialize(self, **_: Any) -> schema.InitializeResponse:
         """Say what there is."""
         return schema.InitializeResponse(
@@ -70,7 +60,7 @@ class AcpAgent:
             auth_methods=[],
         )
 
-    @_answered
+    @_answered()
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         """Make a context."""
         project = self._use(cwd)
@@ -85,13 +75,13 @@ class AcpAgent:
                 model = await session.options(str(model.options[0].value))
         return schema.NewSessionResponse(session_id=session.id, config_options=[model])
 
-    @_answered
+    @_answered()
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
         """Open a context and tell what is in it."""
         session = await self._open(session_id, self._use(cwd))
         return schema.LoadSessionResponse(config_options=[await session.options()])
 
-    @_answered
+    @_answered()
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
         """List the contexts of a project, the newest first."""
         project = self._use(cwd or self._project)
@@ -107,7 +97,7 @@ class AcpAgent:
         ]
         return schema.ListSessionsResponse(sessions=sessions)
 
-    @_answered
+    @_answered()
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> schema.SetSessionConfigOptionResponse:
@@ -115,7 +105,7 @@ class AcpAgent:
         model = await self._sessions[session_id].options(str(value))
         return schema.SetSessionConfigOptionResponse(config_options=[model])
 
-    @_answered
+    @_answered()
     async def prompt(
         self, session_id: str, prompt: list[ContentBlock], **_: Any
     ) -> schema.PromptResponse:
@@ -123,7 +113,7 @@ class AcpAgent:
         reason = await self._sessions[session_id].prompt(prompt)
         return schema.PromptResponse(stop_reason=reason)
 
-    @_answered
+    @_answered()
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Stop the turn that answers the message."""
         await self._sessions[session_id].cancel()
@@ -149,8 +139,4 @@ class AcpAgent:
 
 async def serve(find: Callable[[Path], Locate]) -> None:
     """Answer the client on standard input and output until it has gone."""
-    agent = AcpAgent(find)
-    try:
-        await run_agent(cast(Agent, agent))
-    finally:
-        await agent.close()
+    await run_agent(cast(Agent, AcpAgent(find)))

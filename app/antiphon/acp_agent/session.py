@@ -25,6 +25,7 @@ from antiphon_kernel.types import constants
 from antiphon_kernel.types.block_metadata import CHOICES, ERROR_KIND
 from antiphon_kernel.types.enums import BlockKind, CallPermission, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.signal import News
 
 _DECISIONS: Final[dict[str, tuple[schema.PermissionOptionKind, str]]] = {
     "once": ("allow_once", "Allow once"),
@@ -50,11 +51,14 @@ class AcpSession:
         self.id, self._client = context, client
         self._project, self._find = project, find
         self._updates = SessionUpdates(project)
-        self._pushed: asyncio.Queue[Any]
-        """Events, None when editing may have come to rest, and what waits for those before it."""
+        self._pushed = asyncio.Queue[Any]()
+        """Events, and None when editing may have come to rest."""
+        self._taken = News()
         self._calls = ToolClient(lambda: find(project)())  # noqa: PLW0108  finds it anew each time
+        self._calls.on_push = self._pushed.put_nowait
         self._tasks = TaskSupervisor(source="session")
-        self._following: asyncio.Task[None] | None = None
+        self._tasks.create(self._follow())
+        self._is_open = False
         self._asking: dict[str, asyncio.Task[None]] = {}
         """Questions that the client was asked, by call."""
         self._message: str | None = None
@@ -63,23 +67,19 @@ class AcpSession:
 
     async def open(self) -> None:
         """Tell all blocks that were not told yet, and from now on whatever comes."""
-        if self._following is not None and not self._following.done():
+        if self._is_open:
             return
         await asyncio.to_thread(self._find, self._project)
-        calls, updates, self._pushed = self._calls, self._updates, asyncio.Queue()
-        calls.on_push = self._pushed.put_nowait
-        updates.me = (await calls.call("session.whoami", {}))["username"]
+        calls, blocks = self._calls, self._updates.blocks
+        self._updates.me = (await calls.call("session.whoami", {}))["username"]
         await self.options()
-        known = {block: one.version for block, one in updates.blocks.items()}
+        known = {block: one.version for block, one in blocks.items()}
         await calls.call("block.subscribe", {"context": self.id, "from_versions": known})
-        listed = {one["block_id"]: one["version"] for one in await list_blocks(calls, self.id)}
-        missing = {block for block, number in listed.items() if known.get(block) != number}
-        while missing:  # they come first, in their order
-            if (pushed := await self._pushed.get()) is not None:
-                event = read_event(pushed)
-                missing.discard(event["block_id"])
-                await self._take(event)
-        self._following = self._tasks.create(self._follow())
+        self._is_open = True
+        for one in await list_blocks(calls, self.id):
+            block = one["block_id"]
+            while self._is_open and (block not in blocks or blocks[block].version < one["version"]):
+                await self._taken.wait()
 
     async def close(self) -> None:
         """Let go of the context; what runs in it goes on."""
@@ -126,7 +126,7 @@ class AcpSession:
                 await self.cancel()
             async with self._calls.another() as waiting:
                 ended = await waiting.call("turn.wait", {"message": message})
-            await self._caught_up()
+            await self._catch_up()
             return "cancelled" if ended["interrupted"] else self._outcome(message)
         finally:
             self._message = None
@@ -168,25 +168,21 @@ class AcpSession:
             try:
                 if pushed is None:
                     await self._tell(self._updates.flush(time.monotonic()))
-                elif isinstance(pushed, asyncio.Event):
-                    await self._tell(self._updates.flush())
-                    pushed.set()
                 else:
                     await self._take(read_event(pushed))
             except AntiphonError as error:
+                self._is_open = False
                 if self._message is None:  # else it is the answer
                     note = f"{error.message} The next message looks for the kernel again."
                     await self._tell([update_agent_message_text(note)])
-                return
+            self._pushed.task_done()
+            self._taken.announce()
 
-    async def _caught_up(self) -> None:
-        """Wait until everything is told that has happened."""
+    async def _catch_up(self) -> None:
+        """Tell everything that has happened."""
         await self._calls.call("session.whoami", {})  # is answered behind every event before it
-        told = asyncio.Event()
-        self._pushed.put_nowait(told)
-        assert self._following is not None
-        self._following.add_done_callback(lambda _: told.set())
-        await told.wait()
+        await self._pushed.join()
+        await self._tell(self._updates.flush())
 
     async def _take(self, event: dict[str, Any]) -> None:
         block, rendered = event["block_id"], None

@@ -66,9 +66,7 @@ class SessionUpdates:
     ) -> Iterator[SessionUpdate]:
         """Tell an event of `block.subscribe`; `rendered` is a content that is not one text."""
         block = event["block_id"]
-        one = self.blocks.get(block)
-        if one is None:
-            one = self.blocks[block] = FollowedBlock(event["header"])
+        one = self.blocks.setdefault(block, FollowedBlock(event.get("header", {})))
         if event["version"] <= one.version:
             return
         if one.header["kind"] == BlockKind.FILE:
@@ -87,7 +85,7 @@ class SessionUpdates:
             if one.end_said and one.rest:
                 one.shown, edited = len(one.text), True
             if edited:
-                one.edit(event, now)
+                one.edit(event)
                 self.due[block] = now + REST_SECONDS
             self._behind[block] = None
             yield from self._grow()

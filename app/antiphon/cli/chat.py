@@ -190,27 +190,20 @@ def acp(kernel: KernelTarget) -> None:
     Exit codes: 0 the editor has gone, 1 it failed, 2 wrong arguments.
     """
     require_library("acp", "ACP", "agents")
-    if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in map(_mode, (0, 1))):
+    modes = [os.fstat(file).st_mode for file in (0, 1)]
+    if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
         raise CommandError("this is for editors to start: see docs/agents.md.", ExitCode.USAGE)
     with default_sigint():
         from antiphon.acp_agent.agent import serve
         from antiphon.locations import data_folder
 
-    params = click.get_current_context().params
-    is_chosen = params["data"] is not None or params["url"] is not None
+    is_chosen = any(click.get_current_context().params.values())
 
     def find(project: Path) -> Locate:
         return (kernel if is_chosen else own_kernel(data_folder(project))).find()
 
     with suppress(KeyboardInterrupt):
         run_loop(lambda: serve(find))
-
-
-def _mode(file: int) -> int:
-    try:
-        return os.fstat(file).st_mode
-    except OSError:  # it is closed
-        return 0
 
 
 def _read_message(command: str) -> str:

@@ -21,18 +21,28 @@ from mcp.shared.inbound import (
 from mcp_types import INTERNAL_ERROR, PROTOCOL_VERSION_META_KEY
 
 from antiphon.cli.stdio import Printer, lines
-from antiphon_kernel.client.address import Locate
+from antiphon_kernel.client.address import KernelAddress, Locate
 from antiphon_kernel.types.errors import AntiphonError
 
 _LAST_ANSWERS_SECONDS: Final = 5.0
-"""How long answers are waited for after the end of the input."""
+"""How long answers are waited for after the end of the input, to who listens among them."""
 
-_OPENING: Final = "initialize"
+_Message = Mapping[str, Any]
+"""One as far as it is known; empty for a line that is none."""
+
 _LISTENING: Final = "subscriptions/listen"
 """A request that is answered when nobody wants to hear any more."""
 
+_OPENING: Final = "initialize"
+_OPEN: Final = {"method": _OPENING}
+
 _EVENTS: Final = "text/event-stream"
-_ACCEPTED: Final = {"Accept": f"application/json, {_EVENTS}", "Content-Type": "application/json"}
+_HEADERS: Final = {
+    "Accept": f"application/json, {_EVENTS}",
+    "Content-Type": "application/json",
+    # One that is kept may have ended with its kernel when the next request is written.
+    "Connection": "close",
+}
 
 _GONE: Final = (
     "The kernel went away before it answered; the call may have taken effect. Look, then call"
@@ -41,10 +51,10 @@ _GONE: Final = (
 
 
 class McpBridge:
-    """Messages of one client on their way to a kernel and back.
+    """Messages of one client on their way to the kernel that runs then, and back.
 
-    If the kernel has ended, another one is started for the next message, and the session that the
-    client has opened is opened again there.
+    If it has ended, another one is started for the next message, and the session that the client
+    has opened is opened again there.
     """
 
     def __init__(
@@ -53,6 +63,7 @@ class McpBridge:
         """`find` looks for the kernel, and starts it if it does not run; it may take seconds."""
         self._source, self._printer, self._printing = source, Printer(sink), asyncio.Lock()
         self._find = find
+        self._kernel: KernelAddress
         self._path = f"/mcp?{urlencode(query)}"
         self._opening, self._session = b"", ""
         """The message that has opened a session, and its number; none in the era without them."""
@@ -66,7 +77,7 @@ class McpBridge:
         Raises:
             AntiphonError: if there is no kernel at the start.
         """
-        await self._connect()
+        await asyncio.to_thread(self._find)
         async for line in lines(self._source):
             if line.strip():
                 await self._take(line)
@@ -74,7 +85,7 @@ class McpBridge:
             await asyncio.wait(asked, timeout=_LAST_ANSWERS_SECONDS)
         if self._session:
             with suppress(httpx2.TransportError):
-                await self._kernel.delete(self._path, headers={MCP_SESSION_ID: self._session})
+                await (await self._request("DELETE", b"", {})).aclose()
 
     async def _take(self, line: bytes) -> None:
         try:
@@ -97,7 +108,7 @@ class McpBridge:
         if self._session and (self._hearing is None or self._hearing.done()):
             self._hearing = asyncio.create_task(self._pass_on("GET", b"", {}))
 
-    async def _pass_on(self, verb: str, content: bytes, message: dict[str, Any]) -> None:
+    async def _pass_on(self, verb: str, content: bytes, message: _Message) -> None:
         """Pass a message on, and back what is answered."""
         number, said = message.get("id"), _GONE
         try:
@@ -111,9 +122,6 @@ class McpBridge:
                     said = (await response.aread()).decode()
                     if said and kind.startswith("application/json"):
                         await self._print({**json.loads(said), "id": number})
-                if message.get("method") == _OPENING:
-                    self._opening = content
-                    self._session = response.headers.get(MCP_SESSION_ID, "")
         except AntiphonError as refused:
             said = refused.message
         except httpx2.TransportError:
@@ -128,54 +136,36 @@ class McpBridge:
         async with self._printing:
             await self._printer.print(json.dumps(message) + "\n")
 
-    async def _sent(self, verb: str, content: bytes, message: dict[str, Any]) -> httpx2.Response:
-        """Send a request; the session is opened anew if its kernel has ended.
+    async def _sent(self, verb: str, content: bytes, message: _Message) -> httpx2.Response:
+        """Send a message to the kernel that runs now; open the session anew if it is not known.
 
         Raises:
             AntiphonError: if no kernel can be found or started.
             TransportError: if the kernel ends meanwhile.
         """
-        session = self._session
-        response = await self._request(verb, content, self._headers(message))
-        if response.status_code != 404 or not session:
-            return response
-        await response.aclose()
-        if session == self._session:
-            async with aclosing(await self._request("POST", self._opening, {})) as opened:
+        self._kernel = (await asyncio.to_thread(self._find))()
+        response = await self._request(verb, content, message)
+        if response.status_code == 404 and self._session:
+            await response.aclose()
+            async with aclosing(await self._sent("POST", self._opening, _OPEN)) as opened:
                 await opened.aread()
-            self._session = opened.headers.get(MCP_SESSION_ID, "")
-        return await self._request(verb, content, self._headers(message))
+            response = await self._request(verb, content, message)
+        if message.get("method") == _OPENING:
+            self._opening = content
+            self._session = response.headers.get(MCP_SESSION_ID, "")
+        return response
 
-    async def _request(
-        self, verb: str, content: bytes, headers: Mapping[str, str]
-    ) -> httpx2.Response:
-        async def send() -> httpx2.Response:
-            kernel = self._kernel
-            request = kernel.build_request(verb, self._path, content=content, headers=headers)
-            return await kernel.send(request, stream=True)
+    async def _request(self, verb: str, content: bytes, message: _Message) -> httpx2.Response:
+        kernel, socket = self._kernel, self._kernel.reachable_socket
+        uds = str(socket) if socket is not None else None
+        # It is on this machine, and without TLS, whose context takes long to make.
+        transport = httpx2.AsyncHTTPTransport(uds=uds, verify=False)
+        client = httpx2.AsyncClient(transport=transport, base_url=kernel.http, timeout=None)
+        headers = {**_HEADERS, **kernel.headers, **self._headers(message)}
+        request = client.build_request(verb, self._path, content=content, headers=headers)
+        return await client.send(request, stream=True)
 
-        try:
-            return await send()
-        except httpx2.ConnectError:
-            await self._connect()
-            return await send()
-
-    async def _connect(self) -> None:
-        address = (await asyncio.to_thread(self._find))()
-        socket = address.reachable_socket
-        transport = httpx2.AsyncHTTPTransport(
-            uds=str(socket) if socket is not None else None,
-            # A connection that is kept may have ended when the next request is written.
-            limits=httpx2.Limits(max_keepalive_connections=0),
-        )
-        self._kernel = httpx2.AsyncClient(
-            transport=transport,
-            base_url="http://localhost" if socket is not None else address.http,
-            headers={**_ACCEPTED, **address.headers},
-            timeout=None,
-        )
-
-    def _headers(self, message: dict[str, Any]) -> dict[str, str]:
+    def _headers(self, message: _Message) -> dict[str, str]:
         """Return what a message says of itself, as HTTP has it in headers too."""
         params = message.get("params") or {}
         version = (params.get("_meta") or {}).get(PROTOCOL_VERSION_META_KEY)

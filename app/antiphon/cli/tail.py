@@ -49,8 +49,8 @@ class Transcript:
         """The block that was printed last."""
         self._behind: dict[str, None] = {}
         """Blocks of which something is not printed yet."""
-        self._edited: dict[str, None] = {}
-        """Blocks that have changed where they were printed."""
+        self._edited: dict[str, float] = {}
+        """Blocks that have changed where they were printed, and when that is told."""
         self._begun = False
 
     def remember(
@@ -84,15 +84,13 @@ class Transcript:
             rendered: the content as text, where it is not one text by itself.
         """
         block = event["block_id"]
-        cell = self.cells.get(block)
-        if cell is None:
-            cell = self.cells[block] = FollowedBlock(event["header"])
+        cell = self.cells.setdefault(block, FollowedBlock(event.get("header", {})))
         if event["version"] <= cell.version:
             return ""
         was_cut_out = is_cut_out(cell.header)
         if cell.take(event, rendered) or (was_cut_out and not cell.waits):
-            cell.edit(event, now)
-            self._edited[block] = None
+            cell.edit(event)
+            self._edited[block] = now + REST_SECONDS
         self._behind[block] = None
         # Text that is new at the ends of blocks, of the unfinished line's first.
         grown = [*self._grow([block])]
@@ -102,13 +100,12 @@ class Transcript:
 
     def flush(self, now: float) -> str:
         """The changes inside printed text that have come to rest by `now`."""
-        resting = [one for one in self._edited if now - self.cells[one].edited >= REST_SECONDS]
+        resting = [one for one, due in self._edited.items() if due <= now]
         return "".join(piece for one in resting for piece in self._correction(one))
 
     def next_flush_at(self) -> float | None:
         """Return the time at which `flush` has output, in the seconds of `feed`; None if never."""
-        edited = [self.cells[one].edited for one in self._edited]
-        return min(edited) + REST_SECONDS if edited else None
+        return min(self._edited.values(), default=None)
 
     def end(self) -> str:
         """Return the remaining output when no more events come."""

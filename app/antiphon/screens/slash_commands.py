@@ -40,15 +40,17 @@ class SlashCommands(Controller):
         """Return what the end of a line of the message can become."""
         if is_first_line and before.startswith("/"):
             return complete_command(before, self.available())
-        document, models = self._session.document, set(self._scope.models.here.names)
-        known = {one.username: one.kind for one in document.members()}
-        known |= {one.username: one.kind for one in self._session.presence().values()}
-        people = {name for name, kind in known.items() if kind == PrincipalKind.HUMAN}
-        models |= {name for name, kind in known.items() if kind in ANSWERING_KINDS}
         agents = {one.name: one.commands for one in self._scope.models.agents}
         if is_first_line and (found := complete_agent_command(before, agents)) is not None:
             return found
-        return complete_address(before, people, models, self._session.project, agents)
+        words = {PrincipalKind.HUMAN.value: "person"}
+        words |= dict.fromkeys((kind.value for kind in ANSWERING_KINDS), "model")
+        known = {one.username: one.kind for one in self._session.document.members()}
+        known |= {one.username: one.kind for one in self._session.presence().values()}
+        names = {name: words[kind] for name, kind in known.items() if kind in words}
+        names |= dict.fromkeys(self._scope.models.here.names, "model")
+        names |= dict.fromkeys(agents, "agent")
+        return complete_address(before, names, self._session.project)
 
     def available(self) -> Mapping[str, SlashCommand]:
         """Return the commands that can be typed now, by name: those of the palette, and more."""

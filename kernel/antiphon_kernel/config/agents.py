@@ -43,14 +43,13 @@ def find_agents(project: Path, variables: Mapping[str, str]) -> Iterator[AgentCo
 
     What lies in the project came with it, and so did a folder of PATH that is relative.
     """
-    root = os.path.realpath(project)
+
+    def is_outside(path: str) -> bool:
+        return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
+
+    folders = variables.get("PATH", "").split(os.pathsep)
+    searched = [one for one in folders if Path(one).is_absolute() and is_outside(one)]
     for name, (program, *arguments) in KNOWN_AGENTS.items():
-        for folder in variables.get("PATH", "").split(os.pathsep):
-            found = shutil.which(program, path=folder) if Path(folder).is_absolute() else None
-            inside = found is not None and any(
-                os.path.commonpath((root, one)) == root
-                for one in (os.path.realpath(folder), os.path.realpath(found))
-            )
-            if found is not None and not inside:
-                yield AgentConfig(name, (found, *arguments))
-                break
+        found = shutil.which(program, path=os.pathsep.join(searched))
+        if found is not None and is_outside(found):
+            yield AgentConfig(name, (found, *arguments))

@@ -47,7 +47,7 @@ from antiphon_kernel.files.open_file import (
     as_json,
     language_of,
 )
-from antiphon_kernel.files.text_format import Binary, decode
+from antiphon_kernel.files.text_format import Binary, Decoded, decode
 from antiphon_kernel.files.watching import FolderWatcher
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, FileRow, TakenError
@@ -492,7 +492,12 @@ class FileContexts:
         await file.look()
         return file
 
-    async def _create(self, path: ProjectPath) -> ContextId:
+    async def read(self, path: ProjectPath) -> tuple[bytes, Decoded]:
+        """Return the bytes and the text of a file on disk, without opening it.
+
+        Raises:
+            AntiphonError: as `open`.
+        """
         limit = self._limits.file_bytes
         _, data = await asyncio.to_thread(read, path, limit, "file_bytes")
         decoded = await asyncio.to_thread(decode, data)
@@ -502,6 +507,10 @@ class FileContexts:
                 field="path",
                 found=path.shown,
             )
+        return data, decoded
+
+    async def _create(self, path: ProjectPath) -> ContextId:
+        data, decoded = await self.read(path)
         disk, time = await self._source(DISK_NAME), self._contexts.clock.now_ms()
         made: list[FileRow] = []
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -46,8 +45,6 @@ _LISTEN_AGAIN: Final = 5.0
 _LONGEST_QUESTION: Final = 100_000
 """Bytes of a question that people are asked: its schema is checked while others wait."""
 
-_tls_context = cache(httpx2.create_ssl_context)
-
 _asking: ContextVar[Ask | None] = ContextVar("_asking", default=None)
 """The call in whose name something is asked; a server on a pipe does not say in whose."""
 
@@ -60,8 +57,8 @@ class Connection:
     project: Path
     ended: Callable[[str], None]
     """Told once the server is there no more."""
-    changed: Callable[[], None]
-    """Told when it says that its tools have changed."""
+    changes: int = 0
+    """How often its tools may have changed, as far as it has said."""
     _running: list[Ask] = field(default_factory=list)
     """Calls that run, in the order in which they began."""
 
@@ -74,8 +71,7 @@ class Connection:
                 transport = stdio_streams(config, self.project, log, self.ended)
             else:
                 timeout = httpx2.Timeout(30.0, read=None)  # a call has a time of its own
-                tls, headers = _tls_context(), dict(config.headers)
-                http = httpx2.AsyncClient(headers=headers, verify=tls, timeout=timeout)
+                http = httpx2.AsyncClient(headers=dict(config.headers), timeout=timeout)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(
                     config.url, http_client=http, max_sse_event_size=LINE_BYTES
@@ -93,16 +89,18 @@ class Connection:
             yield self
 
     async def watch(self) -> None:
-        """Wait for news of the tools, of a server that has to be asked for them."""
+        """Wait for news of the tools, for ever; some servers have to be asked for them."""
         tools = self.client.server_capabilities.tools
         is_modern = self.client.session.discover_result is not None
-        while is_modern and tools is not None and tools.list_changed:
+        if not is_modern or tools is None or not tools.list_changed:
+            await asyncio.Event().wait()
+        while True:
             with suppress(MCPError, SubscriptionLost):
                 async with self.client.listen(tools_list_changed=True) as events:
                     async for _ in events:
-                        self.changed()
+                        self.changes += 1
             await asyncio.sleep(_LISTEN_AGAIN)
-            self.changed()
+            self.changes += 1
 
     async def tools(self) -> list[Tool]:
         """Return its tools; of a server that has too many, the first ones and one more."""
@@ -149,4 +147,4 @@ class Connection:
 
     async def _note(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self.changed()
+            self.changes += 1

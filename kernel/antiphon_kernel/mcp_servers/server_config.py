@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 SECONDS: Final = 60.0
@@ -48,15 +49,13 @@ class McpServerConfig:
             ValueError: naming a variable that is not set.
         """
 
-        def expand(text: str) -> str:
-            def value(found: re.Match[str]) -> str:
-                name, default = found.groups()
-                if (given := variables.get(name) or default) is None:
-                    raise ValueError(f"${name} is not set where the kernel was started")
-                return given
+        def value(found: re.Match[str]) -> str:
+            name, default = found.groups()
+            if (given := variables.get(name) or default) is None:
+                raise ValueError(f"${name} is not set where the kernel was started")
+            return given
 
-            return VARIABLE_IN_TEXT.sub(value, text)
-
+        expand = partial(VARIABLE_IN_TEXT.sub, value)
         return replace(
             self,
             command=tuple(map(expand, self.command)),

@@ -28,13 +28,11 @@ START_SECONDS: Final = 30.0
 """Time that a server has until it has said which tools it has."""
 
 LONGEST_DELAY: Final = 60.0
-"""Seconds until it is started again, at most: none, 1, 2, 4 and so on."""
+"""Seconds until it is started again, at most: none, 1, 2, 4 and so on. A server that has run for
+longer is one that has worked."""
 
 _LAST_WORDS: Final = 2.0
 """Seconds in which a call waits for the reason why its server has ended."""
-
-_LASTING: Final = 60.0
-"""Seconds after which a server that ends is one that has worked."""
 
 
 class McpServerFailed(Exception):
@@ -66,20 +64,19 @@ class McpServer:
     """Its tools as it last listed them, not yet named among those of others."""
     _connection: Connection | None = None
     _task: asyncio.Task[None] | None = None
-    _is_listed: bool = False
-    """Whether the tools are those that it has now, as far as it has said."""
-    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _listed: int = 0
+    """Number of the change of its tools after which they were listed."""
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while it does not start."""
     _not_before: float = 0.0
-    _ends: int = 0
-    """How often it has ended in a row without having lasted."""
+    _delay: float = 0.0
+    """Seconds until it is started again if it ends soon."""
 
     @property
     def state(self) -> ServerState:
         """Return its state now."""
         if self._task is None:
-            return ServerState.ENDED if self._ends else ServerState.IDLE
+            return ServerState.ENDED if self._not_before else ServerState.IDLE
         return ServerState.STARTING if self._connection is None else ServerState.READY
 
     async def ready(self, seconds: float) -> None:
@@ -89,13 +86,12 @@ class McpServer:
         """
         if self._task is None and asyncio.get_running_loop().time() >= self._not_before:
             self.problem = None
-            self._ended.clear()
             self._settled.clear()
             self._task = asyncio.create_task(self._run(), name=f"MCP server {self.config.name}")
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
-                if self._connection is not None and not self._is_listed:
+                if self._connection is not None and self._listed != self._connection.changes:
                     await self._list(self._connection)
         except TimeoutError:
             return  # it goes on
@@ -144,12 +140,9 @@ class McpServer:
 
     def _stop(self, why: str) -> None:
         """Let it end, as it is of no use any more."""
-        if not self._ended.is_set():
-            self.problem = " ".join(why.split())
-            self._ended.set()
-
-    def _mark_old(self) -> None:
-        self._is_listed = False
+        if self._task is not None and not self._task.cancelling():
+            self.problem = why
+            self._task.cancel()
 
     async def _run(self) -> None:
         loop, log = asyncio.get_running_loop(), ErrorLog(self.log)
@@ -159,17 +152,13 @@ class McpServer:
                 await asyncio.to_thread(importlib.import_module, module)
             from antiphon_kernel.mcp_servers.connection import Connection
 
-            opening = Connection(self.config, self.project, self._stop, self._mark_old).open(log)
+            opening = Connection(self.config, self.project, self._stop).open(log)
             async with asyncio.timeout(START_SECONDS) as limit, opening as connection:
                 await self._list(connection)
                 limit.reschedule(None)
                 self._connection = connection
                 self._settled.set()
-                watching = asyncio.create_task(connection.watch())
-                try:
-                    await self._ended.wait()
-                finally:
-                    watching.cancel()
+                await connection.watch()
         except TimeoutError:
             self._stop(f"it has not answered within {START_SECONDS:g} seconds")
         except ModuleNotFoundError:
@@ -179,8 +168,8 @@ class McpServer:
         finally:
             if log.last and self.problem:
                 self.problem = f"{self.problem}; its last words: {' | '.join(log.last)}"
-            self._ends = 1 if loop.time() - began > _LASTING else self._ends + 1
-            delay = 0.0 if self._ends == 1 else min(2.0 ** (self._ends - 2), LONGEST_DELAY)
+            delay = 0.0 if loop.time() - began > LONGEST_DELAY else self._delay
+            self._delay = min(2 * delay or 1.0, LONGEST_DELAY)
             self._not_before = max(self._not_before, loop.time() + delay)
             self._task = self._connection = None
             self._settled.set()
@@ -189,12 +178,8 @@ class McpServer:
 
     async def _list(self, connection: Connection) -> None:
         """Take in which tools it has."""
-        self._is_listed, problems = True, []
-        try:
-            found = await connection.tools()
-        except BaseException:
-            self._is_listed = False
-            raise
+        changes, problems = connection.changes, []
+        found = await connection.tools()
         if len(found) > MOST_TOOLS:
             problems.append(f"it has more than {MOST_TOOLS} tools: the others are left out")
         tools: dict[str, McpTool] = {}
@@ -205,7 +190,7 @@ class McpServer:
                 tools[one.name] = read_tool(self.config, one)
             except ValueError as error:
                 problems.append(f"the tool {one.name[:80]!r} is left out: {error}")
-        self.tools = tuple(tools.values())
+        self.tools, self._listed = tuple(tools.values()), changes
         self.problem = "; ".join(problems[:5]) or None
 
 

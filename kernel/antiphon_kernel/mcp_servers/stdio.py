@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.abc import ObjectStream
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.shell import ErrorLog, read_lines, run_service
-
-_LAST_WORDS: Final = 0.5
-"""Seconds in which the end of standard error is waited for."""
 
 
 @asynccontextmanager
@@ -32,54 +27,46 @@ async def stdio_streams(
     Args:
         ended: is told why the process says nothing more.
     """
-    command = shlex.join(config.command)
-    async with run_service(command, folder, config.env) as process:
-        assert process.stdin is not None and process.stderr is not None
-        hand_on, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
-        async with hand_on, incoming, outgoing, to_write, anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, process, hand_on, log, ended)
-            tasks.start_soon(_write, process.stdin, to_write)
-            tasks.start_soon(log.read, process.stderr)
-            try:
-                yield incoming, outgoing
-            finally:
-                tasks.cancel_scope.cancel()
+    async with run_service(shlex.join(config.command), folder, config.env, log) as process:
+        pipes = _Pipes(process, log, ended)
+        yield pipes, pipes
 
 
-async def _read(
-    process: Process,
-    hand_on: MemoryObjectSendStream[SessionMessage | Exception],
-    log: ErrorLog,
-    ended: Callable[[str], None],
-) -> None:
-    """Hand on every line that is a message; others are left out."""
-    why = "its process has ended"
-    async with hand_on:
+class _Pipes(ObjectStream[SessionMessage]):
+    """Messages, each of them a line; the pipes are closed with the process."""
+
+    def __init__(self, process: Process, log: ErrorLog, ended: Callable[[str], None]) -> None:
+        self._process, self._log, self._ended = process, log, ended
+        self._lines = read_lines(process)
+
+    async def receive(self) -> SessionMessage:
+        """Return the next line that is a message; others are left out."""
+        why = "its process has ended"
         try:
-            async for line in read_lines(process):
+            async for line in self._lines:
                 try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    return SessionMessage(
+                        jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    )
                 except ValueError:
                     if line.strip():
                         shown = line[:200].decode("utf-8", "replace")
-                        log.last.append(f"no message on standard output: {shown}")
-                    continue
-                await hand_on.send(SessionMessage(message))
+                        self._log.last.append(f"no message on standard output: {shown}")
         except ValueError as error:
             why = f"it has sent {error}"
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # we are ending it
-        with anyio.move_on_after(_LAST_WORDS):
-            await log.is_read.wait()
-        ended(why)
+        self._ended(why)
+        raise anyio.EndOfStream
 
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message; if the process has ended, the end of its output says so."""
+        assert self._process.stdin is not None
+        data = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        with suppress(OSError):
+            self._process.stdin.write(data.encode() + b"\n")
+            await self._process.stdin.drain()
 
-async def _write(
-    target: asyncio.StreamWriter, messages: MemoryObjectReceiveStream[SessionMessage]
-) -> None:
-    async for one in messages:
-        data = one.message.model_dump_json(by_alias=True, exclude_unset=True)
-        with suppress(OSError):  # the end of its output says so
-            target.write(data.encode() + b"\n")
-            await target.drain()
+    async def send_eof(self) -> None:
+        """Do nothing."""
+
+    async def aclose(self) -> None:
+        """Do nothing."""

@@ -49,7 +49,7 @@ async def list_agents(call: Call, params: ContextParams) -> AgentListResult:
     Of an agent that has had no turn in the context nothing more is known than its command.
     """
     context = await call.context(params.context, is_partial=True)
-    agents = runner_of(call.kernel).agents
+    agents = runner_of(call.kernel).agents.configs
     return AgentListResult(agents=[await _info(call, context, name) for name in agents])
 
 
@@ -84,7 +84,7 @@ async def set_agent(call: Call, params: AgentSetParams) -> AgentInfo:
 
 async def _info(call: Call, context: Context, name: str) -> AgentInfo:
     runner = runner_of(call.kernel)
-    config, session = runner.agents[name], runner.agents.find(context, name)
+    config, session = runner.agents.configs[name], runner.agents.find(context, name)
     return AgentInfo(
         name=name,
         username=(await runner.principal(name)).username,

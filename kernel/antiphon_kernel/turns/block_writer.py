@@ -258,8 +258,9 @@ class CallBlocks:
     async def run_command(
         self,
         command: str,
-        save: Callable[[], Awaitable[list[str]]],
+        save: Callable[[], Awaitable[list[str]]] | None = None,
         on_start: Callable[[str], None] = lambda result: None,
+        seconds: float | None = None,
     ) -> None:
         """Run a shell command into its blocks.
 
@@ -271,6 +272,7 @@ class CallBlocks:
         Args:
             save: saves files that the command may read, and says which of them it cannot.
             on_start: is told where the output goes.
+            seconds: that it may run.
         """
         writer, kept = self.writer, self.kept
 
@@ -284,12 +286,17 @@ class CallBlocks:
 
         on_start(self.result)
         try:
-            for problem in await save():
+            for problem in await save() if save is not None else ():
                 await show(f"[{problem}]\n")
             try:
-                exit_code = await run_shell(command, writer.kernel.project, show)
+                async with asyncio.timeout(seconds):
+                    exit_code = await run_shell(command, writer.kernel.project, show)
             finally:
                 await writer.kernel.files.look()
+        except TimeoutError:
+            said = f"Stopped: it had not ended after {seconds:g} seconds."
+            await self.fail(said, stop_reason="time_limit")
+            return
         except (OSError, ValueError) as error:
             await self.fail(f"The command could not be started: {error}")
             return

@@ -124,7 +124,7 @@ class TurnRunner:
             kernel, lambda principal: models.permissions(self._names.get(principal, ""))
         )
         self.servers = McpServers(models.config.mcp, kernel.project, kernel.data)
-        self.questions = ServerQuestions(kernel)
+        self.questions = ServerQuestions()
         kernel.files.is_denied = self.permissions.denies_file
         _runners[id(kernel)] = self
         kernel.submissions.listen(self._submitted)
@@ -290,11 +290,11 @@ class TurnRunner:
     @property
     def names(self) -> list[str]:
         """Return the names of all models and then of the agents, as messages call them."""
-        return [*self.models, *(name for name in self.agents if name not in self.models)]
+        return [*self.models, *(name for name in self.agents.configs if name not in self.models)]
 
     def is_agent(self, name: str) -> bool:
         """Return whether it is an agent that answers to a name."""
-        return name not in self.models and name in self.agents
+        return name not in self.models and name in self.agents.configs
 
     def default_model(self, context: Context) -> str | None:
         """Return the model that answers messages which name none; None if there is no model.

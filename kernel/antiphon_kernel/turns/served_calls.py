@@ -8,11 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from antiphon_kernel.access import check_decide
-from antiphon_kernel.contexts import Context
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import (
-    Action,
     Answer,
     Elicitation,
     McpServerFailed,
@@ -26,94 +22,54 @@ from antiphon_kernel.tools.block import FileToWrite, attach, write_files
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter, CallBlocks
 from antiphon_kernel.types.block_metadata import QUESTION
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import PrincipalId
-from antiphon_kernel.types.records import Actor
-from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.quoting import truncate
 
 _PROGRESS_SECONDS: Final = 0.25
 """Progress is written no more often than this."""
 
-_LONGEST_MESSAGE: Final = 500
-"""Code points of a message with progress that are shown."""
+_WITHDRAWN: Final[tuple[Answer, None]] = (("cancel", None), None)
 
 
 @dataclass(eq=False, slots=True)
-class _WaitingQuestion:
+class WaitingQuestion:
     """A question that a person has to answer."""
 
     asked: Elicitation
-    writer: BlockWriter
     asker: PrincipalId
     """Principal whose rights the call has."""
-    answered: asyncio.Future[Answer] = field(default_factory=asyncio.Future)
+    answered: asyncio.Future[tuple[Answer, str | None]] = field(default_factory=asyncio.Future)
+    """The answer, and the username of whoever gives it; the first one counts."""
 
 
 class ServerQuestions:
     """Questions of MCP servers that wait for people, by block of the call that they are about."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-        self._waiting: dict[str, _WaitingQuestion] = {}
+    def __init__(self) -> None:
+        self.waiting: dict[str, WaitingQuestion] = {}
 
     async def ask(
         self, writer: BlockWriter, call: str, asker: PrincipalId, asked: Elicitation
     ) -> Answer:
         """Ask where everybody sees it, and wait; when cancelled, it is withdrawn."""
-        writer.describe(call, metadata={QUESTION: asked.as_json()})
-        waiting = self._waiting[call] = _WaitingQuestion(asked, writer, asker)
+        shown = asked.as_json()
+        writer.describe(call, metadata={QUESTION: shown})
+        waiting = self.waiting[call] = WaitingQuestion(asked, asker)
+        answer, by = _WITHDRAWN
         try:
-            return await waiting.answered
+            answer, by = await waiting.answered
+            return answer
         finally:
-            self.withdraw(call)
+            del self.waiting[call]
+            with suppress(AntiphonError):  # the model has to go
+                said = {**shown, "action": answer[0], "by": by}
+                writer.describe(call, metadata={QUESTION: said})
 
     def withdraw(self, call: str) -> None:
         """Let nobody answer any more what is asked about a call."""
-        if (waiting := self._waiting.get(call)) is not None:
-            with suppress(AntiphonError):  # somebody else has ended the call
-                self._end(call, waiting, "cancel")
-
-    def answer(
-        self, context: Context, call: str, by: Actor, action: Action, content: Mapping[str, Any]
-    ) -> None:
-        """Answer a question on behalf of a person. The first answer counts.
-
-        Raises:
-            AntiphonError: invalid_transition if none waits; permission_denied; invalid_params.
-        """
-        waiting = self._waiting.get(call)
-        if waiting is None or waiting.answered.done():
-            raise AntiphonError(
-                ErrorCode.INVALID_TRANSITION,
-                f"No question waits at {call}: it has been answered, or the call has ended.",
-                status=str(context.document.header(call).status),
-            )
-        role = self._kernel.members.role_of(by.principal)
-        check_decide(waiting.asker, Permission.OWN, by.principal, role)
-        is_form = action == "accept" and waiting.asked.url is None
-        if is_form:
-            try:
-                waiting.asked.check(content)
-            except ValueError as error:
-                said = f"The server does not take this answer: {error}."
-                raise invalid_params(said, field="content") from error
-        self._end(call, waiting, action, dict(content) if is_form else None, by.principal.username)
-
-    def _end(
-        self,
-        call: str,
-        waiting: _WaitingQuestion,
-        action: Action,
-        content: dict[str, Any] | None = None,
-        by: str | None = None,
-    ) -> None:
-        """Hand on how it was answered, and say so where it was asked."""
-        del self._waiting[call]
-        if not waiting.answered.done():
-            waiting.answered.set_result((action, content))
-        if self._kernel.sessions.dismissal(waiting.writer.actor) is None:
-            said = {**waiting.asked.as_json(), "action": action, "by": by}
-            waiting.writer.describe(call, metadata={QUESTION: said})
+        if (waiting := self.waiting.get(call)) is not None and not waiting.answered.done():
+            waiting.answered.set_result(_WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +148,7 @@ class ServedCall:
             return
         self._said_at = now
         of = f"{done:g} of {total:g}" if total is not None else f"{done:g}"
-        said = " ".join((message or "").split())[:_LONGEST_MESSAGE]
+        said = truncate(" ".join((message or "").split()))
         self.blocks.writer.describe(self.blocks.result, text=f"[{of}] {said}".rstrip())
 
     def clear(self) -> None:

@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from antiphon_kernel.access import check_decide
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.mcp_servers import ServerState
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools._common import BlockResult
 from antiphon_kernel.turns.runner import SERVER_SECONDS, runner_of
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.roles import AccessRole, Permission
 
 
@@ -90,6 +91,20 @@ async def answer_elicitation(call: Call, params: AnswerParams) -> AnswerResult:
     The first answer counts. What is in it goes to the server, and is stored nowhere.
     """
     context, block = await call.block(params.block_id)
-    questions = runner_of(call.kernel).questions
-    questions.answer(context, block, call.actor, params.action, params.content)
+    waiting, content = runner_of(call.kernel).questions.waiting.get(block), None
+    if waiting is None or waiting.answered.done():
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"No question waits at {block}: it has been answered, or the call has ended.",
+            status=str(context.document.header(block).status),
+        )
+    check_decide(waiting.asker, Permission.OWN, call.actor.principal, call.role)
+    if params.action == "accept" and waiting.asked.url is None:
+        content = params.content
+        try:
+            waiting.asked.check(content)
+        except ValueError as error:
+            said = f"The server does not take this answer: {error}."
+            raise invalid_params(said, field="content") from error
+    waiting.answered.set_result(((params.action, content), call.actor.principal.username))
     return AnswerResult.of(context, block, context_version=context.seq)

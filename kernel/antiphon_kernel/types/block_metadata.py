@@ -36,8 +36,8 @@ AGENT_CALL: Final = "agent_call"
 is about, each with a `path` and perhaps a `line`, from 0."""
 
 CHOICES: Final = "choices"
-"""Of a call of an agent that people are asked about: what it offers, in its own words, by the
-decision that chooses it (`once`, `always`, `no`); and the `tool` whose permission decides."""
+"""Of a call that an agent asks about: what it offers, in its own words, by the decision that
+chooses it (`once`, `always`, `no`); and the `tool` whose permission decides."""
 
 FILE_REFERENCE: Final = "reference"
 """Of a block of kind file without text: the `context` that the file is, the `version` of it that

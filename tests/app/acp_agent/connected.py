@@ -116,7 +116,6 @@ async def connected(here: World) -> AsyncIterator[Editor]:
         yield editor
         await editor.until(lambda: not editor.problems)
     finally:
-        await agent.close()
         await theirs.close()
         await ours.close()
         client_writer.close()

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from antiphon_kernel.access import VIA_MCP
 from antiphon_kernel.kernel import Kernel
@@ -21,22 +21,18 @@ from antiphon_kernel.types.errors import permission_denied
 from antiphon_kernel.types.ids import NAME_LENGTH, as_name
 from antiphon_kernel.types.records import Actor, Principal
 
-_NAMELESS: Final = "mcp-client"
-
 
 @dataclass(eq=False)
 class McpClient:
     """One program, and the session in which it acts."""
 
     actor: Actor
-    session: str
-    """Its session of MCP; empty in the era without sessions."""
     caller: SessionCalls
     telling: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Tells of changes of what it has subscribed to in its session, by URI."""
-    calls: set[asyncio.Task[dict[str, Any]]] = field(default_factory=set)
     leaving: asyncio.TimerHandle | None = None
     """When it has been idle for too long."""
+    gone: asyncio.Future[Any] = field(default_factory=asyncio.Future)
 
     async def run(self, call: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """Return the result of a call, which ends when the program has to go.
@@ -44,18 +40,15 @@ class McpClient:
         Raises:
             AntiphonError: what it fails with; permission_denied if it had to end.
         """
-        # It is no part of the library's task, which must not be cancelled.
-        work = asyncio.create_task(call)
-        self.calls.add(work)
+        work = asyncio.create_task(call)  # the library's own task must not be cancelled
         try:
-            await asyncio.wait({work})
+            await asyncio.wait({work, self.gone}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
         finally:
-            self.calls.discard(work)
             work.cancel()
-        if work.cancelled():
-            said = "The session has ended, and with it the call, which may have taken effect."
-            raise permission_denied(said)
-        return work.result()
+        said = "The session has ended, and with it the call, which may have taken effect."
+        raise permission_denied(said)
 
 
 class McpClients:
@@ -66,7 +59,8 @@ class McpClients:
         self._kernel = kernel
         self._forwarder = forwarder
         self._idle = idle
-        self._clients: dict[object, McpClient] = {}
+        self._clients: dict[tuple[object, ...], McpClient] = {}
+        """By session of MCP, and who acts in it."""
         self._ending: set[asyncio.Task[None]] = set()
 
     async def acting(self, visit: AuthenticatedSession, session: str, name: str) -> McpClient:
@@ -88,16 +82,15 @@ class McpClients:
                 principal, VIA_MCP, credential=by.credential, lasts=False, within=by.within
             )
             caller = SessionCalls(self._forwarder, replace(visit, actor=actor))
-            client = self._clients[key] = McpClient(actor, session, caller)
+            client = self._clients[key] = McpClient(actor, caller)
             self._kernel.sessions.on_dismissal(actor, lambda _: self._end(key))
         self._stay(key, client)
         return client
 
     def end(self, session: str) -> None:
         """End the programs of a session of MCP that is over."""
-        for key, client in list(self._clients.items()):
-            if client.session == session:
-                self._end(key)
+        for key in [one for one in self._clients if one[0] == session]:
+            self._end(key)
 
     async def stop(self) -> None:
         """End all programs."""
@@ -105,24 +98,23 @@ class McpClients:
             self._end(key)
         await asyncio.gather(*self._ending)
 
-    def _stay(self, key: object, client: McpClient) -> None:
+    def _stay(self, key: tuple[object, ...], client: McpClient) -> None:
         if client.leaving is not None:
             client.leaving.cancel()
         loop = asyncio.get_running_loop()
         client.leaving = loop.call_later(self._idle, self._leave, key, client)
 
-    def _leave(self, key: object, client: McpClient) -> None:
-        if client.calls or self._kernel.subscriptions.of(client.actor.session):
+    def _leave(self, key: tuple[object, ...], client: McpClient) -> None:
+        if self._kernel.subscriptions.of(client.actor.session):
             self._stay(key, client)
         else:
             self._end(key)
 
-    def _end(self, key: object) -> None:
+    def _end(self, key: tuple[object, ...]) -> None:
         client = self._clients.pop(key, None)
         if client is not None and client.leaving is not None:
             client.leaving.cancel()
-            for call in client.calls:
-                call.cancel()
+            client.gone.set_result(None)
             ending = asyncio.create_task(self._close(client))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -135,6 +127,6 @@ class McpClients:
         principal = visit.actor.principal
         if visit.is_guest or principal.id != self._kernel.owner.id or "as" in visit.query:
             return principal
-        own = as_name(re.sub("[^a-z0-9_-]+", "-", name.lower())) or _NAMELESS
+        own = as_name(re.sub("[^a-z0-9_-]+", "-", name.lower())) or "mcp-client"
         own = own[: NAME_LENGTH - 4].rstrip("-")
         return await self._kernel.members.principal_of_kind(own, PrincipalKind.AGENT)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,7 +20,6 @@ from antiphon_kernel.server.rpc import refusal
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 if TYPE_CHECKING:
-    from mcp.server import Server
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH: Final = "/mcp"
@@ -34,9 +32,6 @@ _INSTALL: Final = "pip install 'antiphon[agents]'"
 
 class McpEndpoint:
     """Requests of both eras of MCP: with sessions (2025-11-25) and without (2026-07-28)."""
-
-    make_server: Callable[[Kernel, McpClients], Server[Any]] | None = None
-    """Maker of the server; the tools and resources of the kernel if None."""
 
     def __init__(
         self, kernel: Kernel, access: Authenticator, forwarder: Forwarder, limits: ServerLimits
@@ -104,7 +99,7 @@ class McpEndpoint:
 
     def _make(self) -> tuple[ModuleType, StreamableHTTPSessionManager]:
         service = import_module(_SERVICE)
-        server = (self.make_server or service.make_server)(self._kernel, self._clients)
+        server = service.make_server(self._kernel, self._clients)
         return service, service.SessionManager(server, self._clients, self._limits)
 
     async def _run(self, manager: StreamableHTTPSessionManager, started: asyncio.Event) -> None:

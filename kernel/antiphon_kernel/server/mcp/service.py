@@ -29,7 +29,6 @@ from antiphon_kernel.server.authentication import AuthenticatedSession
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.mcp.clients import McpClient, McpClients
 from antiphon_kernel.server.mcp.tools import OFFERS, call_tool, explained, listed_tools
-from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote
 
@@ -70,9 +69,7 @@ class SessionManager(StreamableHTTPSessionManager):
         super().__init__(
             server, max_request_body_size=limits.request, max_sessions=limits.connections
         )
-        self._clients = clients
-        self._each = limits.connections_each
-        self._of_guests = limits.connections - self._each
+        self._clients, self._limits = clients, limits
 
     async def _handle_stateful_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         handle: ASGIApp = super()._handle_stateful_request
@@ -85,7 +82,8 @@ class SessionManager(StreamableHTTPSessionManager):
     ) -> StreamableHTTPServerTransport | None:
         if requestor is not None and requestor["subject"] is not None:
             guests = [one for one in self._session_owners.values() if one["subject"] is not None]
-            if guests.count(requestor) >= self._each or len(guests) >= self._of_guests:
+            each = self._limits.connections_each
+            if guests.count(requestor) >= each or len(guests) >= self._limits.connections - each:
                 return None
         return super()._admit_session(requestor)
 
@@ -192,10 +190,9 @@ class McpService:
     ) -> types.EmptyResult:
         """Tell of changes of a block on the stream of the session (2025-11-25)."""
         client, uri = await self._client(ctx), params.uri
-        followed = await self._follow(client, uri)
+        telling = await self._telling(client, uri, ctx.session.send_resource_updated)
         await self.unsubscribe(ctx, params)
-        telling = self._tell(client, followed, ctx.session.send_resource_updated, uri)
-        client.telling[uri] = asyncio.create_task(telling)
+        client.telling[uri] = telling
         return types.EmptyResult()
 
     async def unsubscribe(
@@ -215,52 +212,47 @@ class McpService:
         acknowledged.
         """
         client, bus = await self._client(ctx), InMemorySubscriptionBus()
-        handler, followed = ListenHandler(bus), dict[str, Subscription]()
-        for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
-            with suppress(MCPError):
-                followed[uri] = await self._follow(client, uri)
-        honoured = types.SubscriptionFilter(resource_subscriptions=list(followed))
+        handler, telling = ListenHandler(bus), dict[str, asyncio.Task[None]]()
 
         async def publish(uri: str) -> None:
             await bus.publish(ResourceUpdated(uri=uri))
 
-        telling = asyncio.gather(
-            *(self._tell(client, one, publish, uri) for uri, one in followed.items())
-        )
-        telling.add_done_callback(lambda _: handler.close())
-        telling.add_done_callback(lambda told: told.cancelled() or told.exception())
         try:
-            return await handler(
-                ctx, types.SubscriptionsListenRequestParams(notifications=honoured)
-            )
+            for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
+                with suppress(MCPError):
+                    telling[uri] = await self._telling(client, uri, publish)
+            ended = asyncio.gather(*telling.values(), return_exceptions=True)
+            ended.add_done_callback(lambda _: handler.close())
+            told = types.SubscriptionFilter(resource_subscriptions=list(telling))
+            return await handler(ctx, types.SubscriptionsListenRequestParams(notifications=told))
         finally:
-            telling.cancel()
+            for one in telling.values():
+                one.cancel()
 
-    async def _follow(self, client: McpClient, uri: str) -> Subscription:
+    async def _telling(
+        self, client: McpClient, uri: str, tell: Callable[[str], Awaitable[None]]
+    ) -> asyncio.Task[None]:
+        """Tell of changes of a block until nobody wants to hear of it any more."""
         subscribe = {"block_ids": [_reference(uri)]}
         begun = await self._call(client, "block.subscribe", subscribe, uri)
-        self._kernel.subscriptions.claim(client.actor.session)
-        return self._kernel.subscriptions.find(client.actor, begun["subscription"])
+        subscriptions = self._kernel.subscriptions
+        subscriptions.claim(client.actor.session)
+        followed = subscriptions.find(client.actor, begun["subscription"])
 
-    async def _tell(
-        self,
-        client: McpClient,
-        followed: Subscription,
-        tell: Callable[[str], Awaitable[None]],
-        uri: str,
-    ) -> None:
-        """Tell of changes of a block until nobody wants to hear of it any more."""
-        try:
-            async for _ in followed:
-                followed.skip()
-                await tell(uri)
-                await asyncio.sleep(_PAUSE_SECONDS)
-        except AntiphonError:
-            pass  # whoever reads the block again is told why
-        finally:
-            with suppress(AntiphonError):  # it has ended with its session, or with its kernel
-                await client.caller.call("block.unsubscribe", {"subscription": followed.id})
-            self._kernel.subscriptions.end(followed)
+        async def follow() -> None:
+            try:
+                async for _ in followed:
+                    followed.skip()
+                    await tell(uri)
+                    await asyncio.sleep(_PAUSE_SECONDS)
+            except AntiphonError:
+                pass  # whoever reads the block again is told why
+            finally:
+                with suppress(AntiphonError):  # it has ended with its session, or its kernel
+                    await client.caller.call("block.unsubscribe", begun)
+                subscriptions.end(followed)
+
+        return asyncio.create_task(follow())
 
     async def _client(self, ctx: _Context) -> McpClient:
         assert ctx.request is not None

@@ -80,12 +80,7 @@ _LISTED: Final = (
     _McpOffer("edit", "block.edit", "block_id section operations base_version!", destroys=True),
     _McpOffer("apply_patch", "block.apply_patch", "block_id section patch", destroys=True),
     _McpOffer("blame", "block.blame", "block_id section"),
-    _McpOffer(
-        "list_files",
-        "file.status",
-        "",
-        "List the files of the project that are open here: with text that may not be on disk yet.",
-    ),
+    _McpOffer("list_files", "file.status", ""),
     _McpOffer("read_file", "file.read", "path start_line end_line", preset={"line_numbers": True}),
     _McpOffer(
         "edit_file",
@@ -167,11 +162,11 @@ def _listed(offer: _McpOffer, registry: Registry) -> types.Tool:
     properties = {key: _PLAINER.get(key) or schema["properties"][key] for key in names}
     for key in offer.preset.keys() & properties:
         del properties[key]["default"]
-    wanted = {*schema.get("required", ()), *offer.required}
+    required = {*schema.get("required", ()), *offer.required}
     input_schema = {
         "type": "object",
         "properties": properties,
-        "required": [key for key in names if key in wanted],
+        "required": [key for key in names if key in required],
         "additionalProperties": False,
     }
     if "#/$defs/" in json.dumps(properties):
@@ -183,7 +178,6 @@ def _listed(offer: _McpOffer, registry: Registry) -> types.Tool:
         input_schema=input_schema,
         output_schema=described_schema(known.result),
         annotations=types.ToolAnnotations(
-            title=offer.name.replace("_", " ").capitalize(),
             read_only_hint=reads,
             destructive_hint=offer.destroys,
             idempotent_hint=reads,

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.block_writer import CallBlocks
 from antiphon_kernel.turns.permission import PermissionRequest
 from antiphon_kernel.turns.turn import BaseTurn
@@ -43,6 +44,12 @@ class AgentTurn(BaseTurn):
         context, agent = self.writer.context, self.writer.actor.principal.id
         return PermissionRequest(context, "", agent, tool, arguments, self.asker, changes)
 
+    async def may(self, request: PermissionRequest) -> bool:
+        """Return whether nobody is asked: by the policy, or since a person has allowed the call
+        that it is part of."""
+        is_permitted = (request.tool, *request.arguments.values()) in self.permitted
+        return is_permitted or await self.desk.permit(request) is ToolPermit.ALLOW
+
     async def open_call(self, request: PermissionRequest, text: str) -> CallBlocks:
         """Open the blocks of a call by way of the kernel, once it is allowed.
 
@@ -53,8 +60,7 @@ class AgentTurn(BaseTurn):
         call = await writer.begin_call(self.prompt, uuid.uuid4().hex, tool, text, 0)
         writer.describe(call, input=json.dumps(request.arguments))
         request.call_block, request.shown = call, writer.context.document.text(call)
-        is_permitted = (tool, *request.arguments.values()) in self.permitted
-        refusal = None if is_permitted else await self.desk.decide(request)
+        refusal = None if await self.may(request) else await self.desk.decide(request)
         blocks = await writer.open_result(call)
         if refusal is not None:
             await blocks.fail(f"Not run: {refusal}")

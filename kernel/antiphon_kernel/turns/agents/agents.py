@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from antiphon_kernel.config.agents import AgentConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.asker import AskerDismissed
 from antiphon_kernel.turns.turn import TurnFailed
@@ -20,22 +22,19 @@ from antiphon_kernel.types.roles import Permission
 if TYPE_CHECKING:
     from antiphon_kernel.turns.agents.session import AgentSession
 
+_log = logging.getLogger(__name__)
+
 
 class Agents:
     """The agents that can be asked here; what they take is imported with the first turn."""
 
     def __init__(self, kernel: Kernel, configs: Sequence[AgentConfig]) -> None:
         self._kernel = kernel
-        self._configs = {one.name: one for one in configs}
+        self.configs = {one.name: one for one in configs}
+        """The agents by name, in order."""
         self._sessions: dict[tuple[ContextId, str], AgentSession] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = BackgroundTasks(_log)
         kernel.closed.listen(self._closed)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._configs)
-
-    def __getitem__(self, name: str) -> AgentConfig:
-        return self._configs[name]
 
     def find(self, context: Context, name: str) -> AgentSession | None:
         """Return the session of an agent in a context; None if it has had no turn there."""
@@ -53,9 +52,8 @@ class Agents:
             module = await asyncio.to_thread(import_module, f"{__package__}.session")
             session = self.find(context, name)
             if session is None:
-                config = self._configs[name]
-                session = module.AgentSession(self._kernel, context, config, turn.settings)
-                self._sessions[context.id, name] = session
+                about = self._kernel, context, self.configs[name], turn.settings
+                session = self._sessions[context.id, name] = module.AgentSession(*about)
             # Its process has the rights of the kernel's own user.
             await turn.asker.run(Permission.OWN, partial(session.play, turn))
         except ModuleNotFoundError as error:
@@ -70,11 +68,9 @@ class Agents:
 
     async def close(self) -> None:
         """End all processes."""
-        sessions = list(self._sessions.values())
-        await asyncio.gather(*(one.close() for one in sessions), *self._ending)
+        await asyncio.gather(*(one.close() for one in self._sessions.values()))
+        await self._ending.close()
 
     def _closed(self, context: Context) -> None:
         for key in [key for key in self._sessions if key[0] == context.id]:
-            task = asyncio.create_task(self._sessions.pop(key).close(), name=f"end of {key[1]}")
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._ending.start(self._sessions.pop(key).close(), f"end of {key[1]}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final
 
 from acp import RequestError, schema
@@ -39,6 +40,7 @@ class PlayedTurn:
         except Exception as error:  # noqa: BLE001  whatever it is, the turn fails with it
             if not self.failure.done():
                 self.failure.set_exception(error)
+                self.failure.exception()  # unless the turn is stopped, it is said
 
     async def end(self, response: schema.PromptResponse) -> None:
         """End the turn as the agent has ended it; what comes later is skipped."""
@@ -47,23 +49,15 @@ class PlayedTurn:
             await self.updates.end(response.stop_reason, response.usage)
 
     async def answer(self, name: str, params: Mapping[str, Any]) -> Any:
-        """Do what the agent asks for; cancelled when the turn is stopped.
-
-        Raises:
-            RequestError: if it cannot be done.
-        """
+        """Do what the agent asks for; cancelled when the turn is stopped."""
         task = asyncio.ensure_future(self._do(name, params))
         self._asked.add(task)
-        try:
-            return await task
-        except AntiphonError as error:
-            raise RequestError(-32602, error.message) from error
-        finally:
-            self._asked.discard(task)
+        task.add_done_callback(self._asked.discard)
+        return await task
 
     async def _do(self, name: str, params: Mapping[str, Any]) -> Any:
         """Do what a request asks for; it has all parameters that there are."""
-        turn, terminals, terminal = self.turn, self.terminals, params.get("terminal_id", "")
+        turn, terminals = self.turn, self.terminals
         match name:
             case "request_permission":
                 await self.take(params["tool_call"])
@@ -76,17 +70,15 @@ class PlayedTurn:
                 await write_file(turn, params["path"], params["content"])
                 return schema.WriteTextFileResponse()
             case "create_terminal":
-                made = await terminals.create(**params)
-                return schema.CreateTerminalResponse(terminal_id=made)
+                return schema.CreateTerminalResponse(terminal_id=await terminals.create(**params))
             case "terminal_output":
-                return terminals.output(terminal)
+                return terminals.output(params["terminal_id"])
             case "wait_for_terminal_exit":
-                status = await terminals.wait(terminal)
-                return schema.WaitForTerminalExitResponse(**status.model_dump())
+                return await terminals.wait(params["terminal_id"])
             case "kill_terminal":
-                await terminals.kill(terminal)
+                await terminals.kill(params["terminal_id"])
             case "release_terminal":
-                await terminals.release(terminal)
+                await terminals.release(params["terminal_id"])
         return None
 
     def stop(self) -> None:
@@ -101,36 +93,32 @@ class PlayedTurn:
         if self._asked:
             await asyncio.wait(self._asked)
         await self.terminals.close()
-        if self.failure.done():
-            self.failure.exception()  # it has been said, or the turn was stopped
-        self.failure.cancel()
 
 
-_REQUESTS: Final = frozenset(
+_REQUESTS: Final = (
     "request_permission read_text_file write_text_file create_terminal terminal_output"
     " wait_for_terminal_exit kill_terminal release_terminal".split()
 )
 
 
-class AgentClient:
-    """The client of an agent, as the library calls it: a method for each request."""
+def client_of(find: Callable[[str], PlayedTurn | None]) -> object:
+    """Return the client of an agent, as the library calls it: with a method for each request.
 
-    def __init__(self, played: Callable[[str], PlayedTurn | None]) -> None:
-        """`played` returns the turn that is played in a session."""
-        self._played = played
+    Args:
+        find: returns the turn that is played in a session.
+    """
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        if name not in _REQUESTS:
-            raise AttributeError(name)
-        return partial(self._answer, name)
-
-    async def _answer(self, name: str, session_id: str, **params: Any) -> Any:
+    async def answer(name: str, session_id: str, **params: Any) -> Any:
         try:
-            if (played := self._played(session_id)) is not None and not played.is_stopping:
+            if (played := find(session_id)) is not None and not played.is_stopping:
                 return await played.answer(name, params)
+        except AntiphonError as error:
+            raise RequestError(-32602, error.message) from error
         except asyncio.CancelledError:
             pass  # the turn is stopped
         if name == "request_permission":
             cancelled = schema.DeniedOutcome(outcome="cancelled")
             return schema.RequestPermissionResponse(outcome=cancelled)
         raise RequestError(-32600, "No turn runs in this session, or it is being stopped.")
+
+    return SimpleNamespace(**{name: partial(answer, name) for name in _REQUESTS})

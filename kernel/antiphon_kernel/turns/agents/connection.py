@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import shlex
-from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -18,13 +17,7 @@ from acp.interfaces import Client
 from pydantic import ValidationError
 
 from antiphon_kernel.config.agents import AgentConfig
-from antiphon_kernel.shell import (
-    LINGER_SECONDS,
-    ErrorLog,
-    read_lines,
-    run_service,
-    wait_exited,
-)
+from antiphon_kernel.shell import LINGER_SECONDS, ErrorLog, read_lines, run_service, wait_exited
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import truncate
 
@@ -53,48 +46,36 @@ class AgentConnection:
 
     def __init__(
         self,
-        process: Process,
-        stack: AsyncExitStack,
-        log: ErrorLog,
-        client: object,
-        updated: Callable[[schema.SessionNotification], Awaitable[None]],
-    ) -> None:
-        """`stack` ends the process."""
-        assert process.stderr is not None
-        self._process, self._stack, self._log, self._updated = process, stack, log, updated
-        self._lines, self._problem = read_lines(process, self._heard), ""
-        self._heard()
-        errors = log.read(process.stderr, self._heard)
-        self._errors = asyncio.create_task(errors, name="stderr of an agent")
-        self._ending: asyncio.Task[None] | None = None
-        self.agent = ClientSideConnection(cast(Client, client), self)
-
-    @classmethod
-    async def start(
-        cls,
-        config: AgentConfig,
-        project: Path,
         log: Path,
         client: object,
         updated: Callable[[schema.SessionNotification], Awaitable[None]],
-    ) -> AgentConnection:
-        """Start an agent; nothing of what it starts is left once it has ended.
+    ) -> None:
+        """Prepare a connection.
 
         Args:
-            log: file of what it complains of.
+            log: file of what the agent complains of.
             client: answers its requests; what it has no method for is refused.
             updated: takes the updates of sessions, one after the other.
+        """
+        self._log, self._client, self._updated = ErrorLog(log, self._heard), client, updated
+        self._stack, self._problem = AsyncExitStack(), ""
+        self._ending: asyncio.Task[None] | None = None
+
+    async def start(self, config: AgentConfig, folder: Path) -> None:
+        """Start the agent; nothing of what it starts is left once it has ended.
 
         Raises:
             AgentFailed: if it could not be started.
         """
-        stack, folder = AsyncExitStack(), Path(config.cwd or project)
-        service = run_service(f"exec {shlex.join(config.command)}", folder, config.env)
+        command = f"exec {shlex.join(config.command)}"
+        service = run_service(command, folder, config.env, self._log)
         try:
-            process = await stack.enter_async_context(service)
+            self._process = await self._stack.enter_async_context(service)
         except OSError as error:
             raise AgentFailed(f"cannot be started: {error}.") from error
-        return cls(process, stack, ErrorLog(log), client, updated)
+        self._heard()
+        self._lines = read_lines(self._process, self._heard)
+        self.agent = ClientSideConnection(cast(Client, self._client), self)
 
     @property
     def has_ended(self) -> bool:
@@ -132,20 +113,14 @@ class AgentConnection:
             asked.cancel()
 
     async def end(self) -> None:
-        """End the process, politely and then not, and everything that waits for it."""
+        """End the process, politely and then not, once nobody reads what it says any more."""
         await self.agent.close()
         await self._end_process()
 
     async def _end_process(self) -> None:
         if self._ending is None:
-            self._ending = asyncio.create_task(self._end(), name="end of an agent")
+            self._ending = asyncio.create_task(self._stack.aclose(), name="end of an agent")
         await asyncio.shield(self._ending)
-
-    async def _end(self) -> None:
-        await self._stack.aclose()
-        # A process that has left the group may hold the pipe open.
-        await asyncio.wait({self._errors}, timeout=LINGER_SECONDS)
-        self._errors.cancel()
 
     def _how_it_ended(self) -> str:
         code = self._process.returncode or 0

@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from antiphon_kernel.files.disk_file import DiskKind, look, read
+from antiphon_kernel.files.disk_file import DiskKind, look
 from antiphon_kernel.files.open_file import OpenFile
-from antiphon_kernel.files.text_format import Binary, decode
-from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.text.lines import number_lines, split_lines
 from antiphon_kernel.text.merge3 import merge_texts
 from antiphon_kernel.text.patch import unified_diff
@@ -46,11 +44,7 @@ async def read_file(turn: AgentTurn, path: str, line: int | None, limit: int | N
     if kernel.files.is_known(found.shown):
         text = (await kernel.files.open(found.shown)).now().text
     else:  # what an agent only reads is no context yet
-        _, data = await asyncio.to_thread(read, found, kernel.limits.file_bytes, "file_bytes")
-        decoded = await asyncio.to_thread(decode, data)
-        if isinstance(decoded, Binary):
-            raise unusable(path, f"it is no text. {decoded.reason}")
-        text = decoded.text
+        text = (await kernel.files.read(found))[1].text
     turn.read[found.shown] = text
     if line is None and limit is None:
         return text
@@ -68,9 +62,8 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
         AntiphonError: if it may not be written, or a person has said no; stale_version if people
             have changed the same lines since.
     """
-    kernel, found = turn.writer.kernel, await _find(turn, path)
+    kernel, found, content = turn.writer.kernel, await _find(turn, path), as_text(content)
     name = found.shown
-    content = as_text(content)
     is_there = (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING
     file = await kernel.files.open(name) if is_there else None
     base = ""
@@ -81,8 +74,7 @@ async def write_file(turn: AgentTurn, path: str, content: str) -> None:
     now = file.now().text if file is not None else ""
     shown = unified_diff(now, _merged(turn, name, base, now, content), name)
     request, blocks = turn.request(EDIT, {"path": name}, [name]), None
-    is_permitted = (EDIT, name) in turn.permitted  # by the call that it is part of
-    if not is_permitted and await turn.desk.permit(request) is not ToolPermit.ALLOW:
+    if not await turn.may(request):
         blocks = await turn.open_call(request, shown)
 
     def plan(files: Mapping[str, OpenFile]) -> list[PlannedFile]:

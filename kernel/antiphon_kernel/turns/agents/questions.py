@@ -10,7 +10,6 @@ from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, ToolCall
 
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.files.open_file import AnnouncedWrite
-from antiphon_kernel.providers import ToolPermit
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import EDIT, as_text
 from antiphon_kernel.turns.block_writer import SHELL, BlockWriter
@@ -54,21 +53,17 @@ async def ask(
     request.call_block = block
     allowing = (CallPermission(one) for one in choices if one != "no")
     request.choices = {CallPermission.DENIED, *allowing}
-    permit = await turn.desk.permit(request)
-    decision = "no"
-    if permit is ToolPermit.ALLOW and not is_denied:
-        decision = "once" if "once" in choices else "always"
-    elif permit is ToolPermit.ASK and not is_denied:
-        words = {key: one_line(one.name) for key, one in choices.items()}
-        writer.describe(block, metadata={CHOICES: {**words, "tool": tool}})
-        shown = _shown(writer, block)
-        if await turn.desk.decide(request) is None:
-            decision = writer.context.document.header(block).permission or "once"
-            # The agent may have changed its call meanwhile: nobody knows what was read then.
-            is_known = _shown(writer, block) == shown
-            turn.permitted.update((tool, one) for one in request.changes if is_known)
-            if is_known and "command" in arguments:
-                turn.permitted.add((tool, arguments["command"]))
+    words = {key: one_line(one.name) for key, one in choices.items()}
+    writer.describe(block, metadata={CHOICES: {**words, "tool": tool}})
+    shown, decision = _shown(writer, block), "no"
+    if not is_denied and await turn.desk.decide(request) is None:
+        decision = writer.context.document.header(block).permission or ""
+        if decision not in choices:  # the policy allows it
+            decision = "once" if "once" in choices else "always"
+        # The agent may have changed its call meanwhile: nobody knows what was read then.
+        if _shown(writer, block) == shown:
+            named = [arguments["command"]] if "command" in arguments else request.changes
+            turn.permitted.update((tool, one) for one in named)
     if decision not in choices:
         return DeniedOutcome(outcome="cancelled")
     return AllowedOutcome(outcome="selected", option_id=choices[decision].option_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 from acp import PROTOCOL_VERSION, schema
@@ -14,7 +15,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
-from antiphon_kernel.turns.agents.client import AgentClient, PlayedTurn
+from antiphon_kernel.turns.agents.client import PlayedTurn, client_of
 from antiphon_kernel.turns.agents.connection import AgentConnection, AgentFailed, AgentRefused
 from antiphon_kernel.turns.agents.prompt_text import read_prompt
 from antiphon_kernel.turns.turn import TurnFailed, TurnSettings
@@ -48,7 +49,7 @@ class AgentSession:
         self._files_read: dict[str, str] = {}
         """Texts of files as the agent has last read or written them."""
         self._kernel, self._row, self._config = kernel, context.row, config
-        self._settings = settings
+        self._settings, self._folder = settings, Path(config.cwd or kernel.project)
         self.log = kernel.data / f"agent-{config.name}.log"
         self._connection: AgentConnection | None = None
         self._id = ""
@@ -107,18 +108,14 @@ class AgentSession:
         """End a turn: tell the agent to stop if it has not, and kill it if it does not."""
         played.stop()
         seconds = self._settings.agent_stop_seconds
-
-        async def stop() -> None:
-            await connection.agent.cancel(session_id=self._id)
-            await answered
-
         try:
             if not answered.done():
                 async with asyncio.timeout(_STOP_SHARE * seconds):
-                    await connection.answered(stop(), seconds)
+                    await connection.agent.cancel(session_id=self._id)
+                    await connection.answered(answered, seconds)
         except AgentRefused:
             pass  # it has stopped
-        except (AgentFailed, TimeoutError) as error:
+        except (AgentFailed, ConnectionError, TimeoutError) as error:
             _log.warning("%s is ended, since it does not stop: %s", self._config.name, error)
             await self.close()
         self._played = None
@@ -136,11 +133,10 @@ class AgentSession:
     async def _connect(self) -> AgentConnection:
         """Start the process, and begin its session or go on with it."""
         await self.close()
-        project, seconds = self._kernel.project, self._settings.agent_silence_seconds
-        client = AgentClient(lambda session: self._played if session == self._id else None)
-        connection = await AgentConnection.start(
-            self._config, project, self.log, client, self._updated
-        )
+        seconds = self._settings.agent_silence_seconds
+        client = client_of(lambda session: self._played if session == self._id else None)
+        connection = AgentConnection(self.log, client, self._updated)
+        await connection.start(self._config, self._folder)
         try:
             about = connection.agent.initialize(
                 protocol_version=PROTOCOL_VERSION,
@@ -166,7 +162,7 @@ class AgentSession:
     async def _open(self, connection: AgentConnection, said: schema.InitializeResponse) -> None:
         """Go on with the stored session, if there is one and the agent can; else begin one."""
         agent, seconds = connection.agent, self._settings.agent_silence_seconds
-        folder = str(self._config.cwd or self._kernel.project)
+        folder = str(self._folder)
         stored = await self._kernel.journal.agent_session(self._row, self._config.name)
         can = said.agent_capabilities or schema.AgentCapabilities()
         self._can = can.prompt_capabilities or schema.PromptCapabilities()

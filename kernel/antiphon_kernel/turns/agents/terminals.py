@@ -7,19 +7,17 @@ import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 from acp import schema
 
 from antiphon_kernel.tasks import run_uninterrupted
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
-from antiphon_kernel.turns.asker import AskerDismissed
 from antiphon_kernel.turns.block_writer import SHELL, CallBlocks
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.roles import Permission
 
 
 @dataclass(eq=False, slots=True)
@@ -61,8 +59,6 @@ class AgentTerminals:
             line = f"cd {shlex.quote(cwd)} && {line}"
         for one in env or ():
             line = f"export {shlex.quote(f'{one.name}={one.value}')}; {line}"
-        if not line.strip():
-            raise invalid_params("The command is empty: say what to run.", field="command")
         blocks = await turn.open_call(turn.request(SHELL, {"command": line}), line)
         task = asyncio.create_task(self._run(blocks, line), name=f"terminal of {blocks.call}")
         self._terminals[blocks.call] = _AgentTerminal(blocks, output_byte_limit, task)
@@ -71,24 +67,23 @@ class AgentTerminals:
     def output(self, terminal: str) -> schema.TerminalOutputResponse:
         """Return what people see of the output of a command, and how it ended, if it has."""
         found, document = self._find(terminal), self._turn.writer.context.document
-        data, status = document.text(found.blocks.result).encode(), None
+        data = document.text(found.blocks.result).encode()
         cut = 0 if found.limit is None else max(len(data) - found.limit, 0)
-        if found.task.done():
-            code = document.header(terminal).exit_code
-            signal = "SIGTERM" if code is None else None
-            status = schema.TerminalExitStatus(exit_code=code, signal=signal)
+        ended = schema.TerminalExitStatus(**self._how_it_ended(terminal))
         return schema.TerminalOutputResponse(
             output=data[cut:].decode(errors="ignore"),
             truncated=bool(cut) or document.header(found.blocks.result).truncated,
-            exit_status=status,
+            exit_status=ended if found.task.done() else None,
         )
 
-    async def wait(self, terminal: str) -> schema.TerminalExitStatus:
+    async def wait(self, terminal: str) -> schema.WaitForTerminalExitResponse:
         """Wait until a command has ended; return how."""
         await asyncio.wait({self._find(terminal).task})
-        status = self.output(terminal).exit_status
-        assert status is not None
-        return status
+        return schema.WaitForTerminalExitResponse(**self._how_it_ended(terminal))
+
+    def _how_it_ended(self, terminal: str) -> dict[str, Any]:
+        code = self._turn.writer.context.document.header(terminal).exit_code
+        return {"exit_code": code, "signal": "SIGTERM" if code is None else None}
 
     async def kill(self, terminal: str) -> None:
         """End a command; its output stays."""
@@ -101,9 +96,8 @@ class AgentTerminals:
 
     async def close(self) -> None:
         """End every command."""
-        every = tuple(self._terminals.values())
+        every = self._terminals.values()
         await asyncio.gather(*(self._end(one, "Ended with the turn.") for one in every))
-        self._terminals.clear()
 
     def _find(self, terminal: str) -> _AgentTerminal:
         found = self._terminals.get(terminal)
@@ -118,30 +112,11 @@ class AgentTerminals:
         if not terminal.task.done():
             terminal.task.cancel()
             await asyncio.wait({terminal.task})
-            await self._fail(terminal.blocks, why, INTERRUPTED)
+            with suppress(AntiphonError):  # somebody else has ended it, or the agent has to go
+                await run_uninterrupted(terminal.blocks.fail(why, stop_reason=INTERRUPTED))
 
     async def _run(self, blocks: CallBlocks, line: str) -> None:
-        """Run a command into its blocks; when cancelled, they are still open."""
-        turn, seconds = self._turn, self._turn.settings.shell_seconds
-
-        async def nothing_to_save() -> list[str]:
-            return []  # what agents write is saved already
-
-        run = partial(blocks.run_command, line, nothing_to_save, turn.presence.write_in)
-        try:
-            with suppress(AntiphonError):  # somebody else has ended it
-                async with asyncio.timeout(seconds):
-                    await turn.asker.run(Permission.OWN, run)
-        except TimeoutError:
-            why = f"Stopped: it had not ended after {seconds:g} seconds."
-            await self._fail(blocks, why, "time_limit")
-        except AskerDismissed as error:
-            why = error.command_refusal("this turn answers a message")
-            await self._fail(blocks, why, INTERRUPTED)
-
-    async def _fail(self, blocks: CallBlocks, why: str, reason: str) -> None:
-        """Say why a command was ended, unless its agent may write nothing more."""
-        writer = self._turn.writer
-        if writer.kernel.sessions.dismissal(writer.actor) is None:
-            with suppress(AntiphonError):  # somebody else has ended it
-                await run_uninterrupted(blocks.fail(why, stop_reason=reason))
+        """Run a command; what agents write is saved already."""
+        where, seconds = self._turn.presence.write_in, self._turn.settings.shell_seconds
+        with suppress(AntiphonError):  # somebody else has ended it
+            await blocks.run_command(line, on_start=where, seconds=seconds)

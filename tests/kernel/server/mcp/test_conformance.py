@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.server.mcp import service
 from tests.kernel.served import served_kernel
 from tests.kernel.server.mcp.conformance_fixture import Fixture
 from tests.programs import program
@@ -52,11 +53,13 @@ async def with_token(port: int, token: str) -> AsyncIterator[int]:
 
 @pytest.mark.filterwarnings("ignore:The .* capability is deprecated")
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-async def test_conformance_suite_passes(era: str, tmp_path: Path) -> None:
+async def test_conformance_suite_passes(
+    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = program("conformance")
     env = {**os.environ, "PATH": f"{suite.parent}{os.pathsep}{os.environ['PATH']}"}
     async with served_kernel(tmp_path / "kernel") as served:
-        served.doors.mcp.make_server = lambda *_: Fixture().server
+        monkeypatch.setattr(service, "make_server", lambda *_: Fixture().server)
         async with with_token(served.doors.port, served.doors.token) as port:
             process = await asyncio.create_subprocess_exec(
                 *(suite, "server", "--url", f"http://127.0.0.1:{port}/mcp"),
