@@ -17,7 +17,6 @@ from pathlib import Path
 from types import CoroutineType, FrameType
 
 import pytest
-from _pytest.runner import runtestprotocol
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -121,22 +120,6 @@ def _frames(waiting: object) -> Iterator[str]:
     while isinstance(waiting, CoroutineType) and (frame := waiting.cr_frame) is not None:
         yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}\n'
         waiting = waiting.cr_await
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Report set-up and teardown of a worker's test only where they fail or skip it.
-
-    Each report is written, sent and read again, which takes longer than many tests.
-    """
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return None
-    hook = item.ihook
-    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.when == "call" or not report.passed:
-            hook.pytest_runtest_logreport(report=report)
-    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
