@@ -459,15 +459,12 @@ REFUSALS: Final = (
 def attacks(number: int, name: str) -> list[ToolCallEvent]:
     edit = {"operations": [{"start_line": 0, "end_line": 0, "content": "x"}]}
     patch = f"--- a/{name}\n+++ b/{name}\n@@ -1 +1,2 @@\n x\n+y\n"
-    others = (
-        call("apply_patch", f"3-{number}", patch=patch),
-        call("block_read", f"4-{number}", block_id=f"file:{name}#L1-L2"),
-        call("block_edit", f"5-{number}", block_id=f"file:{name}", **edit),
-    )
     return [
         call("file_read", f"1-{number}", path=name),
         call("file_create", f"2-{number}", path=name, content="x"),
-        others[number % len(others)],  # they find their files in the same way
+        call("apply_patch", f"3-{number}", patch=patch),
+        call("block_read", f"4-{number}", block_id=f"file:{name}#L1-L2"),
+        call("block_edit", f"5-{number}", block_id=f"file:{name}", **edit),
     ]
 
 
