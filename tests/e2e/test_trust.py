@@ -86,19 +86,19 @@ def test_cloned_data_folder_gets_no_connection_and_no_word(
     assert sorted(path.name for path in (clone / ".antiphon").iterdir()) == ["kernel.json"]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
 def test_own_data_folder_with_a_planted_address_starts_a_kernel_of_its_own(
-    machine: Machine, listener: socket.socket, host: str
+    machine: Machine, listener: socket.socket
 ) -> None:
     data = machine.data
     machine.call(data, "session.whoami")
-    os.kill(machine.kernel().pid, signal.SIGKILL)
-    (data / "kernel.json").unlink(missing_ok=True)
-    plant(data, f"{host}:{listener.getsockname()[1]}")
-    (data / "kernel.json").chmod(0o600)
-    again = machine.succeed("call", "session.whoami", "--data", str(data))
-    assert json.loads(again.stdout)["role"] == "owner"
-    assert not was_visited(listener)
+    for host in ("0.0.0.0", "127.0.0.1"):
+        os.kill(machine.kernel().pid, signal.SIGKILL)
+        (data / "kernel.json").unlink(missing_ok=True)
+        plant(data, f"{host}:{listener.getsockname()[1]}")
+        (data / "kernel.json").chmod(0o600)
+        again = machine.succeed("call", "session.whoami", "--data", str(data))
+        assert json.loads(again.stdout)["role"] == "owner", host
+        assert not was_visited(listener), host
 
 
 def test_trust_says_what_a_folder_holds_and_opens_it_from_then_on(machine: Machine) -> None:
@@ -174,7 +174,7 @@ def test_folder_of_another_user_gets_no_connection_and_runs_nothing(
     assert after <= set(before)
 
 
-@pytest.mark.parametrize("command", ["call session.whoami", "doctor", "doctor --env"])
+@pytest.mark.parametrize("command", ["call session.whoami", "doctor --env"])
 def test_module_in_a_projects_folder_takes_the_place_of_none_of_ours(
     machine: Machine, command: str
 ) -> None:
