@@ -61,7 +61,7 @@ def forget_cancelled_timers() -> None:
     heapq.heapify(timers)
 
 
-async def test_page_that_was_closed_is_freed_and_a_screen_that_was_left_in_a_search_removed(
+async def test_pages_that_were_closed_contexts_that_were_left_and_refused_documents_are_freed(
     there: Opened,
 ) -> None:
     shown = weakref.WeakSet[Screen[Any]]()
@@ -73,16 +73,9 @@ async def test_page_that_was_closed_is_freed_and_a_screen_that_was_left_in_a_sea
         there.burst("escape")
         await until(lambda: len(there.app.screen_stack) == 1, f"the end of {key}")
     await freed(lambda: list(shown))
+    # The first screen is left in a search.
     there.burst("slash", "t")
     await there.mode(Mode.FIND)
-    left = there.screen
-    there.app.context.open("other")
-    await until(lambda: not left.is_running, "the end of the screen before")
-
-
-async def test_contexts_that_were_left_and_documents_with_refused_edits_are_freed(
-    there: Opened,
-) -> None:
     left = weakref.WeakSet[Document]()
     for label in ("other", "default", "other"):
         screen = there.screen
