@@ -17,7 +17,7 @@ LONGEST_PAUSE: Final = 0.1
 
 def appearance(there: Opened) -> tuple[object, ...]:
     """Everything by which a person notices that something has happened."""
-    return (*situation(there), tuple(tuple(row) for row in there.rows))
+    return (*situation(there), tuple(there.rows))
 
 
 def situation(there: Opened) -> tuple[object, ...]:

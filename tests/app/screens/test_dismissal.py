@@ -44,7 +44,7 @@ async def test_palette_that_is_dismissed_or_goes_with_the_app_searches_no_longer
         assert [one.is_cancelled for one in searches] == [True]
 
 
-async def test_palette_command_or_choice_clicked_twice_is_closed_or_taken_once(
+async def test_page_clicked_twice_closes_once_and_a_list_outlives_one_column_and_waits_for_keys(
     there: Opened,
 ) -> None:
     await there.press("ctrl+p")
@@ -71,23 +71,17 @@ async def test_palette_command_or_choice_clicked_twice_is_closed_or_taken_once(
     assert there.app.screen is page
     assert chosen == ["one"]
 
-
-async def test_enter_while_the_list_is_made_chooses_from_what_was_typed(there: Opened) -> None:
-    async def ask(typed: str) -> list[PickerEntry]:
+    # Enter chooses from what was typed, though the list is still being made.
+    async def ask_slowly(typed: str) -> list[PickerEntry]:
         await asyncio.sleep(UPDATE_SECONDS)
         return [PickerEntry(one, one) for one in ("first", "second") if typed in one]
 
-    chosen = list[str | None]()
-    there.app.push_screen(PickerModal("Choose", ask), chosen.append)
+    chosen.clear()
+    there.app.push_screen(PickerModal("Choose", ask_slowly), chosen.append)
     await there.sees("first")
     await there.press("s", "e", "enter")
     await until(lambda: chosen, "the choice")
     assert chosen == ["second"]
-
-
-async def test_list_in_a_terminal_of_one_column_is_shown_again_later(there: Opened) -> None:
-    async def ask(typed: str) -> list[PickerEntry]:
-        return [PickerEntry("one", "the only choice")]
 
     there.app.push_screen(PickerModal("Choose", ask))
     await there.sees("the only choice")
