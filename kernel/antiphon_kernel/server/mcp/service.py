@@ -221,7 +221,8 @@ class McpService:
             for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
                 with suppress(MCPError):
                     telling[uri] = await self._telling(client, uri, publish)
-            ended = asyncio.gather(*telling.values(), return_exceptions=True)
+            every = asyncio.gather(*telling.values(), return_exceptions=True)
+            ended = every if telling else client.gone
             ended.add_done_callback(lambda _: handler.close())
             told = types.SubscriptionFilter(resource_subscriptions=list(telling))
             return await handler(ctx, types.SubscriptionsListenRequestParams(notifications=told))

@@ -112,12 +112,18 @@ async def test_listener_hears_of_changes_for_as_long_as_it_listens(
     viewer = (await invite(served, "viewer"))["token"]
     async with connected(served, MODERN, token=viewer) as client:
         wanted = [uri, unknown, "file:///etc/passwd"]
-        async with client.listen(resource_subscriptions=wanted, tools_list_changed=True) as stream:
+        async with (
+            client.listen(tools_list_changed=True) as empty,
+            client.listen(resource_subscriptions=wanted, tools_list_changed=True) as stream,
+        ):
+            nothing = asyncio.ensure_future(anext(empty))
             assert stream.honored.resource_subscriptions == [uri]
             assert not stream.honored.tools_list_changed
             await served.call("block.splice", block_id=block, offset=0, insert="x")
             async with asyncio.timeout(PATIENCE):
                 assert await anext(stream) == ResourceUpdated(uri=uri)
+            assert not nothing.done()
+            nothing.cancel()
         await until(lambda: subscriptions() <= before, "the subscription is ended")
 
 
@@ -150,7 +156,10 @@ async def test_kernel_ends_at_once_though_programs_listen(served: ServedKernel) 
     await served.block("one", kind="text", status="done")
     async with connected(served, MODERN) as client, connected(served, LEGACY) as other:
         await other.subscribe_resource("antiphon://default/amy.1")
-        async with client.listen(resource_subscriptions=["antiphon://default/amy.1"]) as stream:
+        async with (
+            client.listen(tools_list_changed=True),
+            client.listen(resource_subscriptions=["antiphon://default/amy.1"]) as stream,
+        ):
             started = asyncio.get_running_loop().time()
             await served.stop()
             assert asyncio.get_running_loop().time() - started < 1.5
