@@ -230,11 +230,11 @@ async def test_wait_answers_when_the_turn_is_over_and_all_is_on_disk(
     gate = Gate(0)
     stage = await open_stage(scripted(gate, SPEECH))
     message = await stage.submit("Hi.")
+    await gate.shut()
+    waiting = asyncio.ensure_future(stage.call("turn.wait", message=message))
     shown = await stage.call("context.request", model="aria")
     assert "payload" not in shown, "a scripted model is sent nothing"
     assert [one["role"] for one in shown["messages"]] == ["user"]
-    waiting = asyncio.ensure_future(stage.call("turn.wait", message=message))
-    await gate.shut()
     assert not waiting.done()
     await gate.open()
     assert await waiting == {"models": ["aria"], "interrupted": []}

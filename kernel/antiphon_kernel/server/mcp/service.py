@@ -250,7 +250,7 @@ class McpService:
                 pass  # whoever reads the block again is told why
             finally:
                 with suppress(AntiphonError):  # it has ended with its session, or its kernel
-                    await client.caller.call("block.unsubscribe", begun)
+                    await client.caller.call("block.unsubscribe", {"subscription": followed.id})
                 subscriptions.end(followed)
 
         return asyncio.create_task(follow())
