@@ -287,5 +287,10 @@ async def decide(scene: Scene, there: Opened, key: str | None) -> None:
         await there.press("escape")
     await until(lambda: there.screen.situation.asks, "the call is chosen")
     if key is not None:
+        await there.pilot.pause()
         scene.clock.seconds += READ_SECONDS
         await there.press(key)
+    if key == "o":
+        # Until then the next call's key would decide about this one.
+        questions = there.screen.controllers.questions
+        await until(lambda: questions.first is None, "it is decided")
