@@ -25,7 +25,7 @@ from antiphon_kernel.client.address import KernelAddress, Locate
 from antiphon_kernel.types.errors import AntiphonError
 
 _LAST_ANSWERS_SECONDS: Final = 5.0
-"""How long answers are waited for after the end of the input, to who listens among them."""
+"""How long answers are waited for after the end of the input."""
 
 _Message = Mapping[str, Any]
 """One as far as it is known; empty for a line that is none."""
