@@ -13,7 +13,7 @@ from pathlib import Path
 from textual.app import App
 from textual.worker import WorkerError, WorkType, get_current_worker
 
-from antiphon.input_queue import InputQueue
+from antiphon.input_queue import HELD_SECONDS, InputQueue
 from antiphon.locations import state_folder, under_home
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
 from antiphon.project_files import KernelFile, ProjectFiles
@@ -288,7 +288,14 @@ class ShownContext:
                 self._start_work(partial(self._leave, before, draft), group="sessions before")
         if file is None:
             self.come(self)
+        await wait_until(self._has_cells, HELD_SECONDS)
         release_keys()
+
+    def _has_cells(self) -> bool:
+        """Return whether keys meet the cells of the context, or none come for now."""
+        awaited = (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP)
+        is_awaited = self.session.status.connection in awaited and self.session.preview is None
+        return self.screen.view.is_restored or not is_awaited
 
     async def _arrive(self, visit: Destination) -> None:
         """Show the document of the new session, at the place that is wanted."""

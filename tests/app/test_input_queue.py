@@ -15,6 +15,7 @@ from antiphon.input_queue import InputQueue
 from antiphon.screens import submitter
 from antiphon.textual_patches.driver import InputPaused
 from antiphon.widgets.status import HintBar
+from antiphon_kernel.client.replica import Replica
 from tests.app.opened import Opened, World, opened, world
 from tests.app.widgets.composer.test_composer import in_kernel
 from tests.waiting import until
@@ -114,6 +115,21 @@ async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World, ther
     await until(lambda: document.text(block).endswith("lastZY"), "typed at the end of the cell")
     assert document.text(block).startswith("Afirst")
     await there.sees("lastZY")
+
+
+async def test_keys_after_a_fork_wait_for_the_cells_of_the_fork(
+    here: World, there: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block, run = await there.cell("one"), Replica.run
+
+    async def run_later(replica: Replica) -> None:
+        await asyncio.sleep(0.2)
+        await run(replica)
+
+    monkeypatch.setattr(Replica, "run", run_later)
+    there.burst("up", "G", "F", "up", "G", "enter", *"now ")
+    await there.sees("now one")
+    assert (await here.context()).document.text(block) == "one"
 
 
 async def test_message_without_models_shows_hint_once(

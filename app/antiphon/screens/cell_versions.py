@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partialmethod
 from typing import Any, Final
 
+from antiphon.input_queue import InputQueue
 from antiphon.render.view import OWN_NAME
-from antiphon.screens.action_scope import Controller
+from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_list import results_of
 from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.known_contexts import fork_context
@@ -21,6 +22,10 @@ VERSIONS_LOOKED_AT: Final = 1_000
 
 class CellVersions(Controller):
     """Asks the kernel for versions of cells, shows them, and brings one back."""
+
+    def __init__(self, scope: ActionScope, keys: InputQueue) -> None:
+        super().__init__(scope)
+        self._keys = keys
 
     async def action_time(self) -> None:
         """Say when the chosen cell was begun, and who changed it last."""
@@ -84,9 +89,11 @@ class CellVersions(Controller):
         context = self._session.document.context or ""
         last = (block, *results_of(self._source, block))[-1]
         params = {"context": context, "blocks": {"last": last}}
+        release_keys = self._keys.hold()  # what is typed next is for the copy
         fork = await self._scope.call("context.fork", params)
         if fork is not None:
             self._scope.open_context(fork["context_id"])
+        release_keys()
 
     async def name_editors(self) -> None:
         """Name who has edited the outputs that are on the screen."""

@@ -86,7 +86,7 @@ class ConversationControllers:
         self.contexts = KnownContexts(scope, context)
         cells.replica = session.replica
         self.find = FindView(scope)
-        self.versions = CellVersions(scope)
+        self.versions = CellVersions(scope, keys)
         self.view = ViewRestorer(scope, self.find, self.contexts, self.versions)
         self.questions = Questions(scope)
         source.before_answer = self.questions.words_before_keys

@@ -113,7 +113,7 @@ async def test_agent_offers_asks_works_and_is_followed_into_a_file(
         assert there.shows("☐ Change")
         await there.sees("Yes, all edits".replace(" ", "\N{NO-BREAK SPACE}"))
         assert there.shows("▪ edit a.txt · −1 +1")
-        assert "bot asks" in there.lines[0]
+        await until(lambda: "bot asks" in there.lines[0], lambda: there.lines[0])
         await there.press("escape", mode=Mode.NAVIGATE)
         await until(lambda: there.screen.situation.asks, "the call is chosen")
         clock.ms += round(1_000 * READ_SECONDS)
