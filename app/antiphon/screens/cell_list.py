@@ -187,6 +187,8 @@ class CellList(BlockList, ReportsFailedTasks):
         for one in cells:
             if self.source.is_folded(one) == folded:
                 self.toggle_fold(one)
+        if not any(map(self.viewport.seen_rows, cells)):
+            self.reveal(cells[0], 0)
 
     def action_fold_thinking(self) -> None:
         before = self.position()

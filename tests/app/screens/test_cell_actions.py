@@ -167,6 +167,22 @@ async def test_call_takes_its_output_along_which_is_folded_with_it_and_stays_as_
     await cells_become(there, "first", "last")
 
 
+async def test_output_out_of_sight_is_shown_when_it_is_folded_or_opened(
+    here: World, there: Opened
+) -> None:
+    await here.cell("line\n\n" * 20)
+    await there.send("!seq 40")
+    await there.sees("36 more lines")
+    call, output = there.screen.source.ids()[-2:]
+    cells = there.screen.cells
+    await there.press("up", "G", "k")
+    while cells.viewport.seen_rows(output):
+        await there.press("K")
+    assert focused(there) == call
+    await there.press("space")
+    assert cells.viewport.seen_rows(output)
+
+
 @pytest.fixture
 async def halves(here: World, there: Opened) -> tuple[str, str]:
     """Cells that one has just been split into, the second focused."""

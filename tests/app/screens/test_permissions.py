@@ -64,7 +64,7 @@ async def test_asked_call_shows_what_would_run_and_runs_once_by_a_key_when_it_ca
     await ask(here, there)
     assert there.shows("$ touch ran")
     assert any(line.rstrip().endswith("asks") for line in there.lines)
-    assert "aria asks" in there.lines[0]
+    await until(lambda: "aria asks" in there.lines[0], lambda: there.lines[0])
     assert not has_run(here)
     clock.ms += round(1_000 * READ_SECONDS) - 1
     await there.press("o", "O", "n")
