@@ -288,8 +288,10 @@ class ShownContext:
                 self._start_work(partial(self._leave, before, draft), group="sessions before")
         if file is None:
             self.come(self)
-        await wait_until(self._has_cells, HELD_SECONDS)
-        release_keys()
+        try:
+            await wait_until(self._has_cells, HELD_SECONDS)
+        finally:  # also for a person who goes elsewhere meanwhile
+            release_keys()
 
     def _has_cells(self) -> bool:
         """Return whether keys meet the cells of the context, or none come for now."""

@@ -73,6 +73,9 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
     Its own blocks are messages of the assistant, results of its calls tool messages, everything
     else messages of the user. In a context of several models, name one.
     """
+    runner = find_runner(call.kernel)
+    if runner is not None and params.model in runner.names:
+        await runner.principal(params.model)  # known by its name before it has written
     context, author, reading = await read_for_model(call, params)
     name, payload = author.name if author is not None else None, None
     window = ModelWindow(**params.window.model_dump(exclude_none=True))

@@ -132,6 +132,8 @@ async def test_request_is_shown_as_the_provider_would_send_it_with_keys_masked(
     window = ModelWindow(input=40_000, output=3_000)
     models = remote(provider, window=window, key=ApiKey('sk-"1', "$KEY"))
     stage = await open_stage(models)
+    before = await stage.call("context.request", model="aria")
+    assert (before["model"], len(before["messages"])) == ("aria", 1), "the announce"
     await stage.play("Hello?")
     sent = provider.prompts[0]
     shown = await stage.call("context.request", model="aria")
