@@ -435,6 +435,7 @@ async def test_requests_and_exports_are_answered_as_by_the_owner(pair: Pair) -> 
     assert forwarded[1:] == exported[1:] and len(forwarded) == len(exported)
 
 
+@pytest.mark.filterwarnings("ignore:resources.* is removed as of 2026-07-28")
 async def test_program_over_mcp_works_in_a_forwarded_context(pair: Pair) -> None:
     block = await pair.owner.block("hello")
     for era in (LEGACY, MODERN):
