@@ -332,7 +332,8 @@ class Player:
         letters = [self._next_letter() for _ in range(self._rng.randint(1, 4))]
         self.pressed.append(f"{self.place}:paste {letters}")
         if self._rng.random() < 0.2:
-            letters[1:1] = ["pasted text"] * self._rng.choice((30, LONG_PASTE))
+            lines = self._rng.choice((30, LONG_PASTE))
+            letters[1:1] = [f"pasted line {number}" for number in range(lines)]  # else none moves
         self.there.app.post_message(events.Paste("\n".join(letters)))
         await settled(self.there)
 
