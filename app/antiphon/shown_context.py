@@ -289,12 +289,12 @@ class ShownContext:
         if file is None:
             self.come(self)
         try:
-            await wait_until(self._has_cells, HELD_SECONDS)
+            await wait_until(self._is_ready_for_keys, HELD_SECONDS)
         finally:  # also for a person who goes elsewhere meanwhile
             release_keys()
 
-    def _has_cells(self) -> bool:
-        """Return whether keys meet the cells of the context, or none come for now."""
+    def _is_ready_for_keys(self) -> bool:
+        """Return whether cells of the context are shown, or none are being loaded."""
         awaited = (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP)
         is_awaited = self.session.status.connection in awaited and self.session.preview is None
         return self.screen.view.is_restored or not is_awaited
