@@ -55,7 +55,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
-from antiphon_kernel.tools._common import check_hiding, read_stored_files
+from antiphon_kernel.tools._common import PageResult, check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -100,15 +100,11 @@ class MessageInfo(SiblingPlace):
     """Role and content blocks."""
 
 
-class MessageListResult(Result):
+class MessageListResult(PageResult):
     """Messages of a conversation."""
 
     messages: list[MessageInfo]
     """In the order of the conversation, or of the branches."""
-    truncated: bool
-    next: str | None = None
-    """Value of `after_message` for the rest."""
-    next_name: str | None = None
 
 
 class SiblingsResult(MessageListResult):
