@@ -141,16 +141,14 @@ def check_schema_size(context: Context, schema: Schema) -> None:
     """Raises AntiphonError too_large if a schema is longer or deeper than allowed."""
     if isinstance(schema, TextSchema):
         return
-    limits = context.limits
     size, depth = len(encode_schema(schema)), max(len(names) for names, _ in each_part(schema))
+    added = added_by_defaults(schema)
     for found, limit, what in (
         (size, "schema_code_points", f"The schema has {size} code points of JSON"),
         (depth, "section_depth", f"The schema has {depth} sections inside each other"),
+        (added, "value_code_points", f"The defaults of items add {added} code points of JSON"),
     ):
-        check_limit(found, limits, limit, what, "use several blocks")
-    added = added_by_defaults(schema)
-    what = f"The defaults of items add {added} code points of JSON"
-    check_limit(added, limits, "value_code_points", what, "use shorter ones")
+        check_limit(found, context.limits, limit, what, "use several blocks")
 
 
 def check_text(document: Document, block: str, section: str | None) -> None:

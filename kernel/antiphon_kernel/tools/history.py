@@ -330,7 +330,6 @@ async def _undoable(
     passed = set[tuple[int, str]]()
     touched: dict[int, list[str]] = {}
     while True:
-        unread: UndoRow | None = None
         for row in context.undo.rows(principal, turn, block):
             if (row.unit, row.block) in passed or (
                 block is None and context.document.is_draft(row.block)
@@ -342,7 +341,6 @@ async def _undoable(
             blocks = touched.get(row.unit) if is_drift else [row.block]
             histories = context.histories.opened(blocks) if blocks is not None else None
             if histories is None:
-                unread = row
                 break
             client = context.document.client_id
             plans = [one.plan_undo(row.unit, turn, client) for one in histories]
@@ -353,12 +351,12 @@ async def _undoable(
                         reject_read_only(call.actor, one.block, schema, names)
                 return row, sum(plans, UpdatePlan()), histories
             passed.add((row.unit, row.block))
-        if unread is None:
+        else:
             return None
-        if unread.kind == UndoKind.DRIFT and unread.unit not in touched:
-            (made,) = await context.journal.changes(unread.unit - 1, limit=1)
-            touched[unread.unit] = list(made.versions)
-        await context.histories.open(touched.get(unread.unit, [unread.block]))
+        if is_drift and row.unit not in touched:
+            (made,) = await context.journal.changes(row.unit - 1, limit=1)
+            touched[row.unit] = list(made.versions)
+        await context.histories.open(touched.get(row.unit, [row.block]))
 
 
 async def _whose(call: Call, params: UndoParams) -> Principal:

@@ -433,13 +433,12 @@ def _check_unparted(path: Sequence[Message]) -> None:
     try:
         open_tool_uses(path)
     except CorrelationError as error:
-        raise CorrelationError(
-            error.problem,
-            f"{error.reason}: a call is never parted from its result; keep the call, or change"
-            " both in a branch of their own",
-            path=error.path,
-            call_id=error.call_id,
-        ) from error
+        error.reason += (
+            ": a call is never parted from its result; keep the call, or change both in a branch"
+            " of their own"
+        )
+        error.say_where()
+        raise
 
 
 def _require_text_blocks(context: Context, message: PathMessage) -> None:
@@ -794,10 +793,10 @@ async def search_messages(call: Call, params: MessageSearchParams) -> MessageLis
     check_limit(size, limits, "query_code_points", what, "look for a part of it")
     context = await call.context(params.context)
     last, trees = await _last_shown(call, params), call.kernel.trees
-    branch = await trees.branch(context)
-    family, wanted = trees.family(branch), params.text.casefold()
+    await trees.branch(context)
+    family, wanted = trees.family(context), params.text.casefold()
     if last is not None and all(one.context is not last[0] for one in family):
-        raise _no_place(params.after_message, f"the conversation of {branch.context.label}")
+        raise _no_place(params.after_message, f"the conversation of {context.label}")
     first_of: dict[TreeNode, tuple[Branch, int]] = {}
     for one in family:
         for index, node in enumerate(one.nodes[1:]):
