@@ -74,7 +74,7 @@ class Writer:
 
     async def stream(self, request: RoundRequest) -> Any:
         blocks = [
-            one for each in (await request.read()).conversation.messages for one in each.content
+            one for each in request.prompt.conversation.messages for one in each.content
         ]
         texts = [one.text for one in blocks if isinstance(one, TextBlock)]
         sent = [text for text in texts if text.startswith("[USER MESSAGE]")]

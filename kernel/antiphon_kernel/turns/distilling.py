@@ -206,11 +206,7 @@ class Distillation:
         conversation = ModelRequest((UserMessage((TextBlock(numbered_text(self.items, room)),)),))
         most = reader.answer_tokens(budget)
         prompt = ModelPrompt(conversation, INSTRUCTIONS, max_tokens=most)
-
-        async def read() -> ModelPrompt:
-            return prompt
-
-        async with aclosing(model.provider.stream(RoundRequest(context.id, 0, read))) as events:
+        async with aclosing(model.provider.stream(RoundRequest(context.id, 0, prompt))) as events:
             async for event in events:
                 match event:
                     case TextDelta(text):

@@ -263,7 +263,7 @@ class RandomProvider:
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         self.asked += 1
-        prompt = await request.read()
+        prompt = request.prompt
         assert not open_tool_uses(prompt.conversation.messages)
         for event in random_events(self._rng):
             await self.meanwhile()

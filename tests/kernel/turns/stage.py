@@ -127,7 +127,7 @@ class Replying:
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         self.requests.append(request)
-        self.prompts.append(await request.read())
+        self.prompts.append(request.prompt)
         for event in reply:
             if callable(event):
                 await event()
