@@ -33,7 +33,6 @@ from antiphon_kernel.messages import (
     MESSAGE_COST,
     AssistantMessage,
     DocumentBlock,
-    FileSize,
     ImageBlock,
     InputBlock,
     Message,
@@ -45,7 +44,6 @@ from antiphon_kernel.messages import (
     estimate_block,
     estimate_message,
     estimate_text,
-    stated_size,
 )
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -200,13 +198,7 @@ def attached_file(block: LayoutBlock) -> ImageBlock | DocumentBlock | None:
 def file_tokens(item: LayoutItem) -> int:
     """Estimate the tokens of the image or document of an item."""
     file = attached_file(item.block) if item.is_block else None
-    return estimate_block(file, file_sizes((item,))) if file is not None else 0
-
-
-def file_sizes(items: Iterable[LayoutItem]) -> dict[str, FileSize]:
-    """Return the sizes of images and documents, by hash."""
-    blocks = (item.block for item in items)
-    return {block.blob: stated_size(block.metadata) for block in blocks if block.blob is not None}
+    return estimate_block(file) if file is not None else 0
 
 
 @dataclass(slots=True)
@@ -417,8 +409,7 @@ class ReadPart:
     @cached_property
     def message_tokens(self) -> tuple[int, ...]:
         """Return the estimate of each of its messages."""
-        sizes = file_sizes(self.items)
-        return tuple([estimate_message(message, sizes) for message in self.view.messages])
+        return tuple(map(estimate_message, self.view.messages))
 
     @cached_property
     def is_open(self) -> bool:
