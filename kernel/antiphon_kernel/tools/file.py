@@ -25,11 +25,11 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.language_answers import choices, hover_text, locations
 from antiphon_kernel.text.lines import line_count, line_start
-from antiphon_kernel.text.merge3 import Conflict, Resolution
+from antiphon_kernel.text.merge3 import Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
-from antiphon_kernel.tools._common import BlockResult, check_version, write
+from antiphon_kernel.tools._common import BlockResult, ConflictTexts, text_at, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
@@ -222,25 +222,13 @@ class DiffParams(FileParams):
     """Compare with this version of the block instead."""
 
 
-class ConflictInfo(Result):
+class ConflictInfo(ConflictTexts):
     """A place that was changed here and on disk, each in its own way. Lines count from 0."""
 
     start: int
     """First line of it in the text here."""
     end: int
     """Line after the last one."""
-    base: str
-    """The lines that both had."""
-    ours: str
-    """The lines here."""
-    theirs: str
-    """The lines on disk."""
-
-    @classmethod
-    def of(cls, conflict: Conflict) -> ConflictInfo:
-        """Return what is told of a conflict."""
-        ours, base, theirs = conflict.ours, conflict.base.text, conflict.theirs.text
-        return cls(start=ours.start, end=ours.end, base=base, ours=ours.text, theirs=theirs)
 
 
 class DiffResult(Result):
@@ -266,13 +254,15 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
     await file.look()
     conflicts: list[ConflictInfo] = []
     if params.version is not None:
-        check_version(file.context, file.block, params.version)
-        other = (await file.context.history(file.block)).text(None, params.version)
+        other = await text_at(file.context, file.block, params.version)
     elif params.against is Against.HEAD:
         other = await head_text(call, file.path)
     else:
         other = await file.disk_text()
-        conflicts = [ConflictInfo.of(one) for one in (await file.conflicts()).conflicts]
+        conflicts = [
+            ConflictInfo.of(one, start=one.ours.start, end=one.ours.end)
+            for one in (await file.conflicts()).conflicts
+        ]
     now = file.now()
     return DiffResult(
         path=file.path.shown,
