@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from mimetypes import guess_type
@@ -25,7 +26,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.language_answers import choices, hover_text, locations
 from antiphon_kernel.text.lines import line_count, line_start
-from antiphon_kernel.text.merge3 import Conflict, Resolution
+from antiphon_kernel.text.merge_edits import EditConflict, Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
@@ -237,10 +238,11 @@ class ConflictInfo(Result):
     """The lines on disk."""
 
     @classmethod
-    def of(cls, conflict: Conflict) -> ConflictInfo:
-        """Return what is told of a conflict."""
-        ours, base, theirs = conflict.ours, conflict.base.text, conflict.theirs.text
-        return cls(start=ours.start, end=ours.end, base=base, ours=ours.text, theirs=theirs)
+    def of(cls, conflict: EditConflict, text: str) -> ConflictInfo:
+        """Return what is told of a conflict in a text."""
+        start, ours = text.count("\n", 0, conflict.ours.start), conflict.ours.text
+        base, theirs, end = conflict.base.text, conflict.theirs.text, start + line_count(ours)
+        return cls(start=start, end=end, base=base, ours=ours, theirs=theirs)
 
 
 class DiffResult(Result):
@@ -264,7 +266,7 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
     """
     file = await call.file(params.path)
     await file.look()
-    conflicts: list[ConflictInfo] = []
+    conflicts: Sequence[EditConflict] = ()
     if params.version is not None:
         check_version(file.context, file.block, params.version)
         other = (await file.context.history(file.block)).text(None, params.version)
@@ -272,13 +274,13 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
         other = await head_text(call, file.path)
     else:
         other = await file.disk_text()
-        conflicts = [ConflictInfo.of(one) for one in (await file.conflicts()).conflicts]
+        conflicts = (await file.conflicts()).conflicts
     now = file.now()
     return DiffResult(
         path=file.path.shown,
         version=now.version,
         diff=unified_diff(other, now.text, file.path.shown),
-        conflicts=conflicts,
+        conflicts=[ConflictInfo.of(one, now.text) for one in conflicts],
     )
 
 
@@ -326,7 +328,7 @@ async def resolve(call: Call, params: ResolveParams) -> ResolveResult:
         )
     wanted = range(count) if params.conflict is None else (params.conflict,)
     left = await file.resolve(call.actor, dict.fromkeys(wanted, choice))
-    return ResolveResult(**await file_info(file, conflicts=len(left.conflicts)))
+    return ResolveResult(**await file_info(file, conflicts=left))
 
 
 class FileCreateParams(FileParams):
