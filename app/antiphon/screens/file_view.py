@@ -17,7 +17,7 @@ from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.picker import NOTHING_FOUND, PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
 from antiphon_kernel.text.findings import finding_text
-from antiphon_kernel.text.patch import Patch
+from antiphon_kernel.text.patch import read_patch
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
@@ -319,7 +319,7 @@ def line_marks(diff: str) -> Mapping[int, LineMark]:
     """
     marks: dict[int, LineMark] = {}
     try:
-        hunks = Patch(diff).hunks if diff else ()
+        hunks = read_patch(diff).hunks if diff else ()
     except AntiphonError:
         return marks
     if len(hunks) == 1 and not hunks[0].old:
