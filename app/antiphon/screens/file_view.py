@@ -21,13 +21,10 @@ from antiphon_kernel.text.patch import Patch
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import count_of, quote
+from antiphon_kernel.types.quoting import quote
 
 LOOK_SECONDS: Final = 1.0
 """How often the kernel is asked how the file stands to the disk."""
-
-_STILL: Final = 10
-"""Looks without a change before one on disk is told of: formatters follow what was saved."""
 
 _LOOKS_AT_GIT: Final = 5
 """Looks after which a text that has not changed is compared with the last commit again."""
@@ -55,10 +52,6 @@ class FileView(Controller):
         self._seen = self._compared = -1
         """The version of the text at the last look, and when it was compared with git."""
         self._looks = 0
-        self._known: int | None = None
-        """The version of the block at the last look."""
-        self.still = _STILL
-        """Looks since the text has changed, or was not saved."""
         self._of_git: Mapping[int, LineMark] = {}
         self._findings: Sequence[Mapping[str, Any]] = ()
 
@@ -100,7 +93,6 @@ class FileView(Controller):
             told = await self._session.call("file.open", {"path": file.context})
             self._show(KernelFile.of(told))
             self._show_findings(file.block)
-            await self._tell_of_disk(told)
             version, seen = self._source.versions[file.block], self._seen
             self._seen = version
             self._looks += 1
@@ -114,20 +106,6 @@ class FileView(Controller):
                     self._mark_lines()
         except AntiphonError:
             return  # what the person asks for tells of it
-
-    async def _tell_of_disk(self, told: Mapping[str, Any]) -> None:
-        """Say so if another program has changed the file while nobody else was at work on it."""
-        before, self._known, was_still = self._known, told["version"], self.still >= _STILL
-        is_changed = before not in (None, self._known)
-        self.still = 0 if is_changed or told["dirty"] else self.still + 1
-        if not is_changed or told["dirty"] or not was_still:
-            return
-        asked = {"block_id": told["block_id"], "after_version": before}
-        changes = (await self._session.call("block.history", asked))["versions"]
-        then = {"path": told["context_id"], "version": before}
-        marks = line_marks((await self._session.call("file.diff", then))["diff"])
-        if marks and any(one["operation"] == "disk" for one in changes):
-            self._hint(f"Changed on disk by another program: {count_of(len(marks), 'line')}.")
 
     def _show_findings(self, block: str) -> None:
         """Show what checks have found in the file, if that is something else than before."""
