@@ -37,6 +37,7 @@ from antiphon.screens.visitors import Visitors
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
+from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.block_metadata import open_question
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import join_names
@@ -173,7 +174,6 @@ class ConversationControllers:
         """Follow the session and the document, once the widgets are mounted."""
         session, source, drawn = self._session, self.source, self.cells.drawn
         source.changed.listen(self._cells_changed)
-        self.turns.running.changed.listen(self._host.update)
         self.live.changed.listen(self._host.update)
         self._stops = (
             self.frame.set_interval(LOOK_SECONDS, self._look).stop,
@@ -183,6 +183,7 @@ class ConversationControllers:
             drawn.listen(self.cells.read_ahead),
             drawn.listen(self.questions.note_seen),
             source.changed.listen(self.following.text_changed),
+            source.document.watch(self._blocks_changed),
             self.models.changed.listen(self._host.people_changed),
             self.contexts.changed.listen(self.sidebar.show_contexts),
             self.contexts.changed.listen(self._host.people_changed),
@@ -218,7 +219,6 @@ class ConversationControllers:
         self.blame.shown = False
         self.composer.draft.close()
         self.find.close()
-        self.turns.running.close()
         self.source.close()
 
     # Changes of the session
@@ -325,6 +325,11 @@ class ConversationControllers:
             self._host.tell(f"{join_names(sorted(ended))} ended")
         self.following.presence_changed()
         self._host.people_changed()
+
+    def _blocks_changed(self, change: DocumentChange) -> None:
+        """Show what can be stopped: a block may have begun or ended to run."""
+        if change.added or any("status" in one.fields for one in change.headers):
+            self._host.update()
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
