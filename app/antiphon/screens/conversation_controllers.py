@@ -137,7 +137,7 @@ class ConversationControllers:
             moving=self.arranger.state.moving is not None,
             unread=cells.unread_lines > 0,
             waiting=self.questions.first is not None,
-            revising=self.submitter.pending.revised is not None,
+            revising=self.submitter.revised is not None,
             folded=editor is not None and bool(editor.document.labels),
             private=draft.is_private,
             reading=user.refusal is not None,
@@ -184,9 +184,9 @@ class ConversationControllers:
             drawn.listen(self.questions.note_seen),
             source.changed.listen(self.following.text_changed),
             source.document.watch(self._blocks_changed),
-            self.models.changed.listen(self._host.people_changed),
+            self.models.changed.listen(self._host.update),
             self.contexts.changed.listen(self.sidebar.show_contexts),
-            self.contexts.changed.listen(self._host.people_changed),
+            self.contexts.changed.listen(self._host.update),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
         )
@@ -198,7 +198,6 @@ class ConversationControllers:
             player.moved.listen(self._presence_changed)
         self.file.start()
         self.references.start()
-        self.people.show()
         if self._status.connection is ConnectionStatus.LIVE:  # since before it was followed
             self._came_live()
         self._status_changed()
@@ -225,7 +224,6 @@ class ConversationControllers:
 
     def _status_changed(self) -> None:
         """Also called when the number of unsaved changes does, which is with every key."""
-        self.people.show()
         status, before = self._session.status, self._status
         if status != before:
             self._status = status
@@ -324,7 +322,7 @@ class ConversationControllers:
             self._fetch_models()
             self._host.tell(f"{join_names(sorted(ended))} ended")
         self.following.presence_changed()
-        self._host.people_changed()
+        self._host.update()
 
     def _blocks_changed(self, change: DocumentChange) -> None:
         """Show what can be stopped: a block may have begun or ended to run."""
@@ -342,11 +340,10 @@ class ConversationControllers:
         self.questions.cells_changed(change)
         self.arranger.leave_hidden(change)
         if self.tour.cells_changed(change):
-            self._host.suggest()
+            self._host.update()
 
     def _look(self) -> None:
         self.view.keep(is_left=False)
-        self._host.run_last_of("editors", self.versions.name_editors)
         self.sidebar.update()
         if not self.frame.has_sidebar:
             self.sidebar.list_contexts()

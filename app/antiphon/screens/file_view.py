@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, KernelFile, mentions
 from antiphon.render.cell_renderer import command_of
-from antiphon.render.differences import changed_place
+from antiphon.render.differences import DiffLine, changed_place, patch_lines
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.conflicts import FileConflictsModal
@@ -17,7 +17,6 @@ from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.picker import NOTHING_FOUND, PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
 from antiphon_kernel.text.findings import finding_text
-from antiphon_kernel.text.patch import Patch
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
@@ -78,7 +77,7 @@ class FileView(Controller):
         before, self._scope.file = self._scope.file, file
         if before is None or file == before:
             return
-        self._scope.host.people_changed()
+        self._scope.host.update()
         if file.path != before.path:
             self._hint(f"Its name is {displayable_in_a_row(file.path)} now.")
         elif file.state != before.state and file.state in _STATES:
@@ -102,7 +101,7 @@ class FileView(Controller):
                 params = {"path": file.context, "against": "head"}
                 diff = (await self._session.call("file.diff", params))["diff"]
                 if version == self._source.versions[file.block]:
-                    self._of_git = line_marks(diff)
+                    self._of_git = line_marks(patch_lines(diff, file.path))
                     self._mark_lines()
         except AntiphonError:
             return  # what the person asks for tells of it
@@ -290,34 +289,24 @@ class FileView(Controller):
         return text[places[0].start : places[-1].end] if places else ""
 
 
-def line_marks(diff: str) -> Mapping[int, LineMark]:
-    """Return the lines of a text that a unified difference has added, changed or taken away at.
+def line_marks(lines: Sequence[DiffLine]) -> Mapping[int, LineMark]:
+    """Return the lines of a text that a difference has added, changed or taken away at.
 
     Empty if it has added all of them: that a whole file is new needs no marks.
     """
     marks: dict[int, LineMark] = {}
-    try:
-        hunks = Patch(diff).hunks if diff else ()
-    except AntiphonError:
+    if all(one.mark in "@+" for one in lines):
         return marks
-    if len(hunks) == 1 and not hunks[0].old:
-        return marks
-    shift = 0
-    for hunk in hunks:
-        at, gone = hunk.start + shift, 0
-        for line in hunk.lines:
-            if line.mark == "-":
-                gone += 1
-                shift -= 1
-                continue
-            if line.mark == "+":
-                marks[at] = LineMark.CHANGED if gone else LineMark.ADDED
-                gone = max(0, gone - 1)
-                shift += 1
-            elif gone:
-                marks[at] = LineMark.DELETED
-                gone = 0
-            at += 1
-        if gone:
-            marks[max(at - 1, 0)] = LineMark.DELETED
+    gone, last = 0, 0
+    for line in (*lines, DiffLine("@", "")):
+        number = line.number or 0
+        if line.mark == "-":
+            gone += 1
+        elif line.mark == "+":
+            marks[number] = LineMark.CHANGED if gone else LineMark.ADDED
+            gone = max(0, gone - 1)
+        elif gone:
+            marks[last if line.mark == "@" else number] = LineMark.DELETED
+            gone = 0
+        last = number if line.mark in "+ " else last
     return marks
