@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -46,8 +46,6 @@ _OPERATIONS: Final = {"sync": "typed"}
 """Words for changes that came by another way than a tool."""
 
 _TAB: Final = "    "
-_TIMELINES: Final = 512
-"""Texts with their history that are kept."""
 
 _KEYS: Final = (
     ("← →", "version"),
@@ -118,15 +116,6 @@ class HistorySource(Controller):
         return Timeline(tuple(texts), result["version"])
 
 
-class HistoryChoice(NamedTuple):
-    """A version, and what is to be done with it."""
-
-    version: int
-    """The version of the block to restore, or of the context to fork."""
-    block: str | None
-    """The block to restore; None to fork the context."""
-
-
 class _Line(StatusLine):
     """A row of the page."""
 
@@ -138,8 +127,11 @@ class _Line(StatusLine):
         return self._make(width)
 
 
-class HistoryModal(HintingModal[HistoryChoice | None]):
-    """Goes through the versions of a cell or of the page."""
+class HistoryModal(HintingModal[tuple[int, str | None] | None]):
+    """Goes through the versions of a cell or of the page.
+
+    Returns a version and the block to restore to it; None in its place to fork the context there.
+    """
 
     DEFAULT_CSS = """
     HistoryModal { layout: vertical; }
@@ -243,9 +235,9 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         if step is None:
             self.hint("There is no version yet.")
         elif wish == "fork":
-            self.dismiss(HistoryChoice(step.version, None))
+            self.dismiss((step.version, None))
         elif block is not None and (version := self._version(block, step)):
-            self.dismiss(HistoryChoice(version, block))
+            self.dismiss((version, block))
         else:
             self.hint("There was no text of a cell yet.")
 
@@ -283,8 +275,6 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
             line = await self._source.timeline(block)
             self._missing.pop(block, None)
             self._timelines[block] = line or Timeline((), 0)
-            for forgotten in list(self._timelines)[:-_TIMELINES]:
-                del self._timelines[forgotten]
         if self.is_attached:
             self._show()
 
