@@ -277,7 +277,6 @@ class ConversationScreen(ConversationHost):
     @on(Composer.Changed)
     def _message_changed(self) -> None:
         self.controllers.submitter.draft_changed()
-        self.run_last_of("names", self.controllers.submitter.check_names)
         self.following.publish()
         self.update()
 

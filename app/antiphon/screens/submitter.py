@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from difflib import get_close_matches
 from functools import partial, partialmethod
-from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.render.differences import arguments_of
@@ -29,9 +28,6 @@ SLOW_AFTER = 2.0
 
 SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 
-CHECKED_CHARACTERS: Final = 5_000
-"""The part of a message whose names are checked while it is written."""
-
 
 class MessageSubmitter(Controller):
     """Submits the draft, or keeps it until the kernel is there. Never loses its text.
@@ -50,7 +46,6 @@ class MessageSubmitter(Controller):
         self.revised: str | None = None
         """The message that was sent before and that it is to stand in the place of."""
         self._is_asking = False
-        self._checked: set[str] = set()
         self._told = ""
         """The reason for which no model answers, as it was told."""
 
@@ -85,22 +80,6 @@ class MessageSubmitter(Controller):
         """Write a new message next if the composer has been cleared."""
         if not self._draft.text:
             self.revised = None
-            self._checked.clear()
-
-    async def check_names(self) -> None:
-        """Tell of names and files in the draft that there are not, once each, but for its end."""
-        text = self._draft.text[:CHECKED_CHARACTERS]
-        if "@" not in text or text.startswith(SHELL_MARK) or not self._session.is_live:
-            return
-        finished = text[: -len(text.split()[-1])] if not text[-1].isspace() else text
-        paths = [one for one in mentioned_paths(finished) if one not in self._checked]
-        missing = [one for one in paths if not (self._session.project / one).is_file()]
-        names = [one for one in mentions(finished) if one not in self._checked]
-        said = [await self._unknown_names(names)]
-        said += [f"There is no file {one} here to be sent with it." for one in missing]
-        self._checked |= {*paths, *names}
-        if any(said):
-            self._hint(" ".join(filter(None, said)))
 
     def send(self) -> Callable[[], Coroutine[None, None, None]] | None:
         """Enter was pressed: the message is taken now, and sent by what is returned."""

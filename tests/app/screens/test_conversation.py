@@ -31,8 +31,8 @@ async def test_unknown_name_is_told_of_a_failed_turn_goes_on_and_a_program_is_st
     await there.send("@aria hi")
     await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
     assert there.screen.frame.notice.hint is None
-    await there.send("@nobody hi")
-    said = "Nobody is called nobody. There are: amy, aria."
+    await there.send("@arai hi")
+    said = "Nobody is called arai. Nearest: aria."
     await until(
         lambda: there.screen.frame.notice.hint == said, lambda: there.screen.frame.notice.hint or ""
     )
