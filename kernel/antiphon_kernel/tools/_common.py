@@ -25,7 +25,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
-from antiphon_kernel.text.merge3 import Conflict
+from antiphon_kernel.text.merge_edits import EditConflict
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, Role
 from antiphon_kernel.types.errors import (
     ErrorCode,
@@ -232,7 +232,7 @@ class ConflictTexts(Result):
     """The text on disk, or of the fork that is merged."""
 
     @classmethod
-    def of(cls, conflict: Conflict, **fields: Any) -> Self:
+    def of(cls, conflict: EditConflict, **fields: Any) -> Self:
         """Return what is told of a conflict, and further `fields`."""
         base, ours, theirs = conflict.base.text, conflict.ours.text, conflict.theirs.text
         return cls(base=base, ours=ours, theirs=theirs, **fields)

@@ -23,8 +23,12 @@ from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow
-from antiphon_kernel.text.merge3 import Resolution, check_conflicts
-from antiphon_kernel.text.merge_edits import MergeSplice, resolved
+from antiphon_kernel.text.merge_edits import (
+    MergeSplice,
+    Resolution,
+    check_conflicts,
+    resolved,
+)
 from antiphon_kernel.tools._common import ConflictTexts
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import count_of, quote

@@ -219,7 +219,7 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
             await files.check_free(part.path)
         else:
             known[part.path] = await call.file(part.path)
-    edits = {part.path: [partial(plan_patch, patch=part.patch)] for part in parts}
+    edits = {part.path: [partial(plan_patch, patch=part)] for part in parts}
     planned = plan_files(edits, known)
     if params.dry_run:
         return FilePatchResult(files=[one.shown() for one in planned])

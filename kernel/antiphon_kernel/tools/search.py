@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
+from math import inf
 
 from pydantic import Field
 
@@ -12,7 +14,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, TextParams, tool
 from antiphon_kernel.storage import IndexedText, SearchFilter
-from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
+from antiphon_kernel.text.search import Found, Match, Query, search_text
 from antiphon_kernel.tools._common import PageResult, check_text
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind
 from antiphon_kernel.types.errors import ErrorCode
@@ -208,9 +210,9 @@ def _query(params: SearchParams, limits: Limits) -> Query:
     wanted, size = params.query, len(params.query)
     what = f"The query has {size} code points"
     check_limit(size, limits, "query_code_points", what, "look for a part of it")
-    if not params.regex:
-        return LiteralQuery(wanted)
-    return RegexQuery(wanted, seconds=limits.regex_seconds, line_seconds=limits.regex_line_seconds)
+    is_plain = not params.regex
+    pattern, seconds = (re.escape(wanted), inf) if is_plain else (wanted, limits.regex_seconds)
+    return Query(pattern, seconds=seconds, line_seconds=limits.regex_line_seconds)
 
 
 def _search_batch(
