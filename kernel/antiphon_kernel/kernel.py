@@ -62,21 +62,6 @@ from antiphon_kernel.types.ids import (
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
-from antiphon_kernel.types.signal import Signal
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveredDrift:
-    """A drift that has arrived."""
-
-    context: Context
-    block: str
-    """Its block of kind drift."""
-    text: str
-    """All of it."""
-    actor: Actor
-    wakes: bool
-    """Whether models are to answer it."""
 
 
 class Kernel:
@@ -143,8 +128,6 @@ class Kernel:
             self.source_actor,
         )
         self.drifts = Drifts(journal)
-        self.drifted = Signal[DeliveredDrift]()
-        """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
         self._reading_again = asyncio.Lock()
         self._reading_due = object()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from antiphon_kernel.access import VIA_TURN, AuthenticationError
 from antiphon_kernel.cluster import forwarding
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, Submission
 from antiphon_kernel.contexts.lineage.drifting import (
     Changes,
     TakenBlocks,
@@ -28,7 +28,7 @@ from antiphon_kernel.contexts.lineage.drifting import (
 from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.contexts.lineage.merging import check_mergeable
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, Dismissal, DriftRow
 from antiphon_kernel.tasks import run_uninterrupted
@@ -425,10 +425,9 @@ async def deliver(kernel: Kernel, drift: str, actor: Actor) -> DeliveredResult:
             ) from error
     block, copies = written.row.block, written.copies
     header = context.document.header(block)
-    text = "\n".join(render(context.document, one) for one in (block, *copies))
-    origin = drift_origin(header.metadata)
-    is_asked = origin is not None and origin.wakes
-    kernel.drifted.notify(DeliveredDrift(context, block, text, actor, is_asked))
+    if (origin := drift_origin(header.metadata)) is not None and origin.wakes:
+        text = "\n".join(render(context.document, one) for one in (block, *copies))
+        kernel.submissions.notify(Submission(context, block, text, actor))
     changed = [one for one in written.handle.versions if one not in (block, *copies)]
     return DeliveredResult.of(
         kernel,
