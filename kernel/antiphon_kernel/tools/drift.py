@@ -74,7 +74,6 @@ class DriftResult(WayResult):
     """A drift, and what has come of it."""
 
     drift_id: str
-    """Id of the drift."""
     kind: DriftKind
     """Way in which it goes."""
     state: DriftState
@@ -173,7 +172,6 @@ class DriftCancelParams(Params):
     """A drift that is not delivered yet."""
 
     drift_id: str
-    """Id of the drift."""
 
 
 ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE, ErrorCode.INVALID_TRANSITION)
