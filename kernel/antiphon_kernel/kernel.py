@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ class Kernel:
             store: URL of a database in Postgres that has the journal and all of access, instead of
                 files in the folder.
         """
-        _make_folder(data)  # here: a thread would stay, whether the kernel opens or not
+        data.mkdir(0o700, parents=True, exist_ok=True)  # noqa: ASYNC240  a thread would stay
         clock = clock or SystemClock()
         ids = ids or IdSource(clock.now_ms)
         async with AsyncExitStack() as stack:
@@ -326,7 +326,8 @@ class Kernel:
             lasts: False for a session of a single call.
             within: the session over SSH that it is a part of.
         """
-        actor = replace(self._actor(principal, via, credential), lasts=lasts, within=within)
+        about = {"credential": credential, "lasts": lasts, "within": within}
+        actor = self._actor(principal, via, **about)
         self.sessions.open(actor)
         if self.access.on_session_opened(actor) or (credential is None and lasts):
             self.journal.add_session(actor)
@@ -338,21 +339,14 @@ class Kernel:
         It is dismissed when the asker is, or no longer has the right that it needs; from the start
         if that has happened.
         """
-        actor = self._actor(asker.principal, VIA_TURN, asker.credential, needs)
+        about = {"credential": asker.credential, "needs": needs}
+        actor = self._actor(asker.principal, VIA_TURN, **about)
         self.access.open_work_session(actor, asker)
         return actor
 
-    def _actor(
-        self,
-        principal: Principal,
-        via: str,
-        credential: int | None,
-        needs: Permission | None = None,
-    ) -> Actor:
-        session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
-        return Actor(
-            principal, session, self.members.role_of(principal), via, now, credential, needs
-        )
+    def _actor(self, principal: Principal, via: str, **about: Any) -> Actor:
+        session, role = SessionId(self.ids.uuid7()), self.members.role_of(principal)
+        return Actor(principal, session, role, via, self.clock.now_ms(), **about)
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted.
@@ -505,10 +499,6 @@ class Kernel:
         call = Call(self, actor, tool)
         call.check()
         return call
-
-
-def _make_folder(data: Path) -> None:
-    data.mkdir(0o700, parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
