@@ -43,12 +43,10 @@ RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
 
 SILENT_SECONDS: Final = 2.0
-"""How long the kernel may leave an edit or a call unanswered before that is said."""
+"""How long the kernel may leave an edit unanswered before that is said."""
 
 RECENT_BLOCKS: Final = 2_000
 """Blocks of a long context that are here at first; the others come when they are looked at."""
-
-_EDITS: Final = "edits"
 
 
 class ConnectionStatus(StrEnum):
@@ -115,8 +113,8 @@ class Session:
         self._was_live = False
         self._answer_timer: asyncio.TimerHandle | None = None
         """Runs while edits wait to be acknowledged."""
-        self._late = set[object]()
-        """Calls, and edits, that have been unanswered for SILENT_SECONDS."""
+        self._is_late = False
+        """Edits have been unanswered for SILENT_SECONDS."""
         self.project = options.project or project_of(options.data, project_of_data(options.data))
         """Folder of the files that a message may name."""
         self.changed = Signal[()]()
@@ -160,7 +158,7 @@ class Session:
             reason,
             self.replica.outbox.unsaved,
             str(role) if role else None,
-            state is ReplicaState.LIVE and (self.replica.is_silent or bool(self._late)),
+            state is ReplicaState.LIVE and (self.replica.is_silent or self._is_late),
             self.replica.rejected_edits or self._left_behind,
         )
 
@@ -243,24 +241,16 @@ class Session:
             # It waits for a model. Calls of a connection wait for each other: none could stop it.
             async with self._calls.another() as calls:
                 return await calls.call(tool, params)
-        call = object()
-        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._note_late, call)
-        try:
-            return await self._calls.call(tool, params)
-        finally:
-            timer.cancel()
-            if call in self._late:
-                self._late.discard(call)
-                self.changed.notify()
+        return await self._calls.call(tool, params)
 
-    def _note_late(self, what: object) -> None:
-        self._late.add(what)
+    def _note_late(self) -> None:
+        self._is_late = True
         self.changed.notify()
 
     def _state_changed(self) -> None:
         state = self.replica.state
         # Called when the first edit is made, and with each acknowledgement.
-        self._late.discard(_EDITS)
+        self._is_late = False
         self._await_acknowledgement(
             is_due=state is ReplicaState.LIVE and self.replica.outbox.unsaved > 0
         )
@@ -279,7 +269,7 @@ class Session:
             self._answer_timer = None
         if is_due:
             loop = asyncio.get_running_loop()
-            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late, _EDITS)
+            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late)
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
         await asyncio.sleep(RESTART_AFTER)
