@@ -260,7 +260,6 @@ class Session:
         if state is ReplicaState.OFFLINE and self._restart is not None and self._was_live:
             if self._restarting is None:
                 self._restarting = asyncio.create_task(self._start_again(self._restart))
-                self._restarting.add_done_callback(self._started_again)
         self.changed.notify()
 
     def _await_acknowledgement(self, *, is_due: bool) -> None:
@@ -272,16 +271,16 @@ class Session:
             self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late)
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
-        await asyncio.sleep(RESTART_AFTER)
-        if self.replica.state is ReplicaState.OFFLINE:
-            await asyncio.to_thread(restart)
-
-    def _started_again(self, task: asyncio.Task[None]) -> None:
-        self._restarting = None
-        if not task.cancelled() and (error := task.exception()) is not None:
+        try:
+            await asyncio.sleep(RESTART_AFTER)
+            if self.replica.state is ReplicaState.OFFLINE:
+                await asyncio.to_thread(restart)
+        except AntiphonError as error:
             self._restart = None
             self._failure = str(error)
-        self.changed.notify()
+        finally:
+            self._restarting = None
+            self.changed.notify()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
