@@ -50,6 +50,13 @@ def _minutes(context: click.Context, option: click.Parameter, value: str | None)
     return int(found[1]) * _MINUTES[found[2]]
 
 
+_USES: Final = click.option(
+    "--uses",
+    type=click.IntRange(1, 1_000),
+    help="How many clients or browsers may come in with it.  [default: any number]",
+)
+
+
 @click.command(cls=KernelCommand)
 @click.option(
     "--role",
@@ -71,11 +78,7 @@ def _minutes(context: click.Context, option: click.Parameter, value: str | None)
     show_default=True,
     help="When it stops to let anybody in: 30m, 12h, 7d, 2w or never.",
 )
-@click.option(
-    "--uses",
-    type=click.IntRange(1, 1_000),
-    help="How many clients may join with it.  [default: any number]",
-)
+@_USES
 @AS_JSON
 @DATA
 def invite(
@@ -131,11 +134,7 @@ def _is_loopback(bind: str) -> bool:
     " --web: viewer]",
 )
 @click.option("--web", is_flag=True, help="Print a link that opens the app in a browser.")
-@click.option(
-    "--uses",
-    type=click.IntRange(1, 1_000),
-    help="How many browsers may come in with the link.  [default: any number]",
-)
+@_USES
 @click.option("--url", metavar="URL", help="Address at which a proxy of yours serves the page.")
 @click.option(
     "--github",
