@@ -451,9 +451,8 @@ class Kernel:
         except PathError as error:
             raise block_not_found(f"{str(error)[:1].upper()}{str(error)[1:]}.", text) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
-        for name in (
-            (context.id,) if in_context is not None else (context.id, *self.open_contexts.ids())
-        ):
+        others = self.open_contexts.ids() if in_context is None else ()
+        for name in (context.id, *others):
             one = self.open_contexts.get(name)
             if one is None:
                 continue  # closed while another was being read
