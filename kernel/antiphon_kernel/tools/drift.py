@@ -227,11 +227,28 @@ async def _move(
 async def _bring(
     call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
 ) -> DeliveredResult:
-    """Stage a drift and deliver it, also if the call is broken off meanwhile."""
+    """Store a drift and deliver it, also if the call is broken off meanwhile.
+
+    It is of the version of the source in the moment of the call. Once it is stored, it survives the
+    end of the process.
+    """
+    kernel, actor = call.kernel, call.actor
+    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
+    row = DriftRow(
+        kernel.ids.uuid7(),
+        kind,
+        source.row.number,
+        source.seq,
+        target.row.number,
+        actor.principal.id,
+        kernel.clock.now_ms(),
+        request=request.model_copy(update=about).model_dump_json(),
+    )
 
     async def bring() -> DeliveredResult:
-        row = await stage(call, kind, source, target, request)
-        return await deliver(call.kernel, row.id, call.actor)
+        await source.wait_persisted()
+        await kernel.drifts.store(row)
+        return await deliver(kernel, row.id, actor)
 
     return await run_uninterrupted(bring())
 
@@ -368,30 +385,6 @@ class DriftRequest(BaseModel):
     """Number of that which let in whoever asked."""
     of_turn: bool = False
     """Whether a model asked in a turn."""
-
-
-async def stage(
-    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
-) -> DriftRow:
-    """Store a drift that is to be delivered; from then on it survives the end of the process.
-
-    It is of the version of the source in the moment of the call.
-    """
-    kernel, actor = call.kernel, call.actor
-    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
-    row = DriftRow(
-        kernel.ids.uuid7(),
-        kind,
-        source.row.number,
-        source.seq,
-        target.row.number,
-        actor.principal.id,
-        kernel.clock.now_ms(),
-        request=request.model_copy(update=about).model_dump_json(),
-    )
-    await source.wait_persisted()
-    await kernel.drifts.store(row)
-    return row
 
 
 async def deliver(kernel: Kernel, drift: str, actor: Actor) -> DeliveredResult:
