@@ -230,10 +230,6 @@ class ConversationControllers:
         if status != before:
             self._status = status
             self._compare_status(status, before)
-        if status.is_rejected:
-            self.view.hide_preview()
-        else:
-            self.view.show_preview()
 
     def _compare_status(self, status: SessionStatus, before: SessionStatus) -> None:
         """Tell of what has changed of the connection."""
@@ -290,7 +286,6 @@ class ConversationControllers:
         if self._session.options.address is not None:  # no folder here names its project
             self._host.run_last_of("place", self.people.name_place)
         self.view.restore()
-        self.view.replace_preview()
         self.file.look()
 
     def _fetch_models(self) -> None:

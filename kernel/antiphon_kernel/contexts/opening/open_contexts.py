@@ -12,14 +12,11 @@ from math import inf
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from pydantic import ValidationError
-
 from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
 from antiphon_kernel.contexts.opening.loader import Quarantine, open_document, open_recent
-from antiphon_kernel.contexts.opening.page import ContextPage
 from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
@@ -114,20 +111,6 @@ class OpenContexts:
         if found is not None:
             found.users.add_current()
         return found
-
-    async def stored_page(self, context: ContextId) -> ContextPage | None:
-        """The last page of a context that is not open; None if it is, or has changed since."""
-        if context in self._open:
-            return None
-        self._quarantine.raise_if_quarantined(context)
-        row = self._directory[context]
-        page = await self._journal.pages.read(row)
-        if page is None or page.seq != await self._journal.last_seq(row):
-            return None
-        try:
-            return ContextPage.model_validate_json(page.content)
-        except ValidationError:  # another version's, which had other fields
-            return None
 
     def ids(self) -> tuple[ContextId, ...]:
         """Return the ids of the contexts that are open."""
