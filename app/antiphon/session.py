@@ -43,15 +43,10 @@ RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
 
 SILENT_SECONDS: Final = 2.0
-"""How long the kernel may leave an edit or a call unanswered before that is said."""
-
-PLACE_SECONDS: Final = 10.0
-"""How long the replica waits until the kernel has found a place: a long document takes seconds."""
+"""How long the kernel may leave an edit unanswered before that is said."""
 
 RECENT_BLOCKS: Final = 2_000
 """Blocks of a long context that are here at first; the others come when they are looked at."""
-
-_EDITS: Final = "edits"
 
 
 class ConnectionStatus(StrEnum):
@@ -118,8 +113,8 @@ class Session:
         self._was_live = False
         self._answer_timer: asyncio.TimerHandle | None = None
         """Runs while edits wait to be acknowledged."""
-        self._late = set[object]()
-        """Calls, and edits, that have been unanswered for SILENT_SECONDS."""
+        self._is_late = False
+        """Edits have been unanswered for SILENT_SECONDS."""
         self.project = options.project or project_of(options.data, project_of_data(options.data))
         """Folder of the files that a message may name."""
         self.changed = Signal[()]()
@@ -163,7 +158,7 @@ class Session:
             reason,
             self.replica.outbox.unsaved,
             str(role) if role else None,
-            state is ReplicaState.LIVE and (self.replica.is_silent or bool(self._late)),
+            state is ReplicaState.LIVE and (self.replica.is_silent or self._is_late),
             self.replica.rejected_edits or self._left_behind,
         )
 
@@ -172,10 +167,7 @@ class Session:
         return self.replica.awareness.others
 
     def start(self, around: str | None = None) -> None:
-        """Connect, and stay connected until `close`; the document begins above the block `around`.
-
-        A long one begins there or farther up; without a block, where its last ones do.
-        """
+        """Connect, and stay connected until `close`; `around` is a block that has to be here."""
         self._running = asyncio.create_task(self._run(around), name="replica")
         self._running.add_done_callback(self._ended)
 
@@ -189,16 +181,11 @@ class Session:
             self.changed.notify()
             return
         if around is not None:
-            with suppress(AntiphonError, TimeoutError):  # the replica hears the reason
-                async with asyncio.timeout(PLACE_SECONDS):
-                    await self._begin_above(around)
+            place = {"context": self.options.context or DEFAULT_CONTEXT, "around": around}
+            with suppress(AntiphonError):  # the replica hears the reason
+                page = await self._calls.call("context.page", place)
+                await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
         await self.replica.run()
-
-    async def _begin_above(self, block: str) -> None:
-        """Let the document hold a block, and some above it, however long the context is."""
-        place = {"context": self.options.context or DEFAULT_CONTEXT, "around": block}
-        page = await self._calls.call("context.page", place)
-        await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
 
     def find_left_behind(self) -> None:
         """Show as refused what an earlier session wrote down when nobody could be told of it."""
@@ -254,24 +241,16 @@ class Session:
             # It waits for a model. Calls of a connection wait for each other: none could stop it.
             async with self._calls.another() as calls:
                 return await calls.call(tool, params)
-        call = object()
-        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._note_late, call)
-        try:
-            return await self._calls.call(tool, params)
-        finally:
-            timer.cancel()
-            if call in self._late:
-                self._late.discard(call)
-                self.changed.notify()
+        return await self._calls.call(tool, params)
 
-    def _note_late(self, what: object) -> None:
-        self._late.add(what)
+    def _note_late(self) -> None:
+        self._is_late = True
         self.changed.notify()
 
     def _state_changed(self) -> None:
         state = self.replica.state
         # Called when the first edit is made, and with each acknowledgement.
-        self._late.discard(_EDITS)
+        self._is_late = False
         self._await_acknowledgement(
             is_due=state is ReplicaState.LIVE and self.replica.outbox.unsaved > 0
         )
@@ -281,7 +260,6 @@ class Session:
         if state is ReplicaState.OFFLINE and self._restart is not None and self._was_live:
             if self._restarting is None:
                 self._restarting = asyncio.create_task(self._start_again(self._restart))
-                self._restarting.add_done_callback(self._started_again)
         self.changed.notify()
 
     def _await_acknowledgement(self, *, is_due: bool) -> None:
@@ -290,19 +268,19 @@ class Session:
             self._answer_timer = None
         if is_due:
             loop = asyncio.get_running_loop()
-            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late, _EDITS)
+            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late)
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
-        await asyncio.sleep(RESTART_AFTER)
-        if self.replica.state is ReplicaState.OFFLINE:
-            await asyncio.to_thread(restart)
-
-    def _started_again(self, task: asyncio.Task[None]) -> None:
-        self._restarting = None
-        if not task.cancelled() and (error := task.exception()) is not None:
+        try:
+            await asyncio.sleep(RESTART_AFTER)
+            if self.replica.state is ReplicaState.OFFLINE:
+                await asyncio.to_thread(restart)
+        except AntiphonError as error:
             self._restart = None
             self._failure = str(error)
-        self.changed.notify()
+        finally:
+            self._restarting = None
+            self.changed.notify()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

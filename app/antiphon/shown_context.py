@@ -296,8 +296,7 @@ class ShownContext:
     def _is_ready_for_keys(self) -> bool:
         """Return whether cells of the context are shown, or none are being loaded."""
         awaited = (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP)
-        is_awaited = self.session.status.connection in awaited
-        return self.screen.view.is_restored or not is_awaited
+        return self.screen.view.is_restored or self.session.status.connection not in awaited
 
     async def _arrive(self, visit: Destination) -> None:
         """Show the document of the new session, at the place that is wanted."""

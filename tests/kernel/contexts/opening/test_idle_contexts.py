@@ -307,14 +307,13 @@ async def test_context_that_is_asked_for_while_it_is_stored_stays_open(eager: Ke
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("step", ["INSERT INTO snapshots", "INSERT INTO pages"])
 async def test_context_that_cannot_be_stored_stays_open(
-    eager: Kernel, step: str, caplog: pytest.LogCaptureFixture
+    eager: Kernel, caplog: pytest.LogCaptureFixture
 ) -> None:
     record = OpenContextsRecord(eager)
     amy = Caller(eager, eager.open_session(eager.owner, "test"))
     block = await write_everything(amy)
-    mend = inject(Fault(step, after=False))
+    mend = inject(Fault("INSERT INTO snapshots", after=False))
     try:
         with caplog.at_level(logging.ERROR):
             await eager.open_contexts.close_idle()
@@ -381,11 +380,10 @@ def close_and_die(data: Path, step: str, after: bool) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("table", ["snapshots", "pages"])
 async def test_kernel_that_is_killed_while_closing_a_context_loses_nothing(
-    data: Path, open_kernel: OpenKernel, table: str, after: bool
+    data: Path, open_kernel: OpenKernel, after: bool
 ) -> None:
-    arguments = (data, f"INSERT INTO {table}", after)
+    arguments = (data, "INSERT INTO snapshots", after)
     process = multiprocessing.get_context("fork").Process(target=close_and_die, args=arguments)
     process.start()
     await asyncio.to_thread(process.join)
