@@ -29,7 +29,14 @@ from antiphon_kernel.config.project_servers import project_servers
 from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
+from antiphon_kernel.providers import (
+    ApiKey,
+    ModelConfig,
+    ModelKind,
+    ModelPrice,
+    PermissionPolicy,
+    ToolPermit,
+)
 from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.text.simple_command import CommandPattern
@@ -693,11 +700,11 @@ def _server(
 
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:
-    return PermissionPolicy.parse(
-        table.__pydantic_extra__,
-        table.shell_allow,
-        files_allow=table.files_allow,
-        files_deny=table.files_deny,
+    return PermissionPolicy(
+        {tool: ToolPermit(permit) for tool, permit in table.__pydantic_extra__.items()},
+        tuple(map(CommandPattern.parse, table.shell_allow)),
+        tuple(table.files_allow),
+        None if table.files_deny is None else tuple(table.files_deny),
     )
 
 
