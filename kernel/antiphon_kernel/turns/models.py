@@ -77,8 +77,6 @@ class Models:
         """
         self.config = config or KernelConfig()
         """Settings that its models share."""
-        self.problems = self.config.problems
-        """Everything that is wrong with what is configured."""
         self.opening = opening
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
