@@ -502,7 +502,6 @@ class Turn(BaseTurn):
     blocks: RoundBlocks | None = None
     """Those of the round that is played."""
     _used: TokenUsage = field(default_factory=TokenUsage)
-    _refused: ReadPrompt | None = None
     _overflowed: bool = False
 
     def __post_init__(self) -> None:
@@ -547,9 +546,10 @@ class Turn(BaseTurn):
     async def _round(self, blocks: RoundBlocks) -> None:
         """Play one round, without the results of its calls."""
         attempts = compactions = 0
+        refused: ReadPrompt | None = None
         while True:
             blocks.last = None
-            answer = await self._ask(blocks)
+            answer = await self._ask(blocks, refused)
             await self._count(answer, blocks)
             error = answer.error
             if error is None:
@@ -563,7 +563,7 @@ class Turn(BaseTurn):
                 compactions += 1
                 if compactions > _COMPACTIONS:
                     raise TurnFailed(error.message, error.kind)
-                self._refused = answer.read
+                refused = answer.read
                 continue
             attempts += 1
             seconds = delay_before(attempts, error)
@@ -573,10 +573,10 @@ class Turn(BaseTurn):
             await blocks.wait_to_retry(attempts, error, seconds)
             self.is_retrying = False
 
-    async def _ask(self, blocks: RoundBlocks) -> _Answer:
-        """Send one request and write its events into blocks."""
+    async def _ask(self, blocks: RoundBlocks, refused: ReadPrompt | None) -> _Answer:
+        """Send one request, smaller than one that was refused; write its events into blocks."""
         self.presence.write_in(None)
-        answer = _Answer(await self._read())
+        answer = _Answer(await self._read(refused))
         request = RoundRequest(self.writer.context.id, self.round, answer.read.prompt)
         async with aclosing(self.model.provider.stream(request)) as answered:
             async for event in answered:
@@ -592,13 +592,12 @@ class Turn(BaseTurn):
             await blocks.end_block(None if is_natural else answer.reason)
         return answer
 
-    async def _read(self) -> ReadPrompt:
+    async def _read(self, refused: ReadPrompt | None) -> ReadPrompt:
         """Return what the model reads now: all that was written, streams included.
 
         Raises TurnFailed if it is too long or cannot be read.
         """
-        refused, overflowed = self._refused, self._overflowed
-        self._refused, self._overflowed = None, False
+        overflowed, self._overflowed = self._overflowed, False
         try:
             if refused is not None:
                 return await self.reader.read_smaller(refused)
