@@ -178,7 +178,7 @@ class _RecordingLine:
         return value
 
     def number_field(self, key: str) -> float:
-        value = self.fields.get(key)
+        value: Any = self.fields.get(key)
         if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise self.error(f"`{key}`, a number from 0 up", json.dumps(value))
         return float(value)
