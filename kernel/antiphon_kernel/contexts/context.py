@@ -612,7 +612,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A person's draft has become part of the conversation."""
+    """What models are to answer: a draft that has been sent, or a drift that has arrived."""
 
     context: Context
     block: str
