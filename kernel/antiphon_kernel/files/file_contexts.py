@@ -485,8 +485,7 @@ class FileContexts:
         Raises:
             AntiphonError: as `open`.
         """
-        limit = self._limits.file_bytes
-        _, data = await asyncio.to_thread(read, path, limit, "file_bytes")
+        _, data = await asyncio.to_thread(read, path, self._limits.file_bytes)
         decoded = await asyncio.to_thread(decode, data)
         if isinstance(decoded, Binary):
             raise invalid_params(
