@@ -50,9 +50,6 @@ _LOOKS_BEYOND: Final = re.compile(
 )
 """Parts that may match in a line by itself but not in that line between others."""
 
-_LOOK_AROUND: Final = re.compile(r"\(\?<?[!=][^()\[\]\\|]*\)")
-"""A simple one: what is in it is no part of the match."""
-
 
 def _check_one_line(wanted: str) -> None:
     """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
@@ -180,10 +177,7 @@ def required_literals(pattern: str) -> list[str]:
     at = 0
     while at < len(pattern):
         character, at = pattern[at], at + 1
-        around = _LOOK_AROUND.match(pattern, at - 1)
-        if around is not None:
-            at = around.end()
-        elif character in "()[]{}|":
+        if character in "()[]{}|":
             return []
         elif character in "*+?":
             runs[-1] = runs[-1][:-1]
