@@ -149,23 +149,22 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], Await
     if "\0" in command:  # what an event loop makes of it differs
         raise ValueError("a command cannot hold a null character")
     reading, writing = os.pipe()
-    held, gate = os.pipe()
     source, pipe = asyncio.StreamReader(), None
     try:
         pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(source), os.fdopen(reading, "rb")
         )
-        process = await _start(command, folder, f"{_BEGIN} </dev/null", held, writing, writing)
+        process = await _start(command, folder, f"{_BEGIN} </dev/null", PIPE, writing, writing)
         WATCHDOG.watch(process.pid)
-        with suppress(BrokenPipeError):  # it has been killed already: its exit code says so
-            os.write(gate, b"\n")
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
     except BaseException:
         if pipe is not None:
             pipe.close()
         raise
     finally:
-        for file in (writing, held, gate):
-            os.close(file)
+        os.close(writing)
     reader = asyncio.create_task(_hand_on(source, on_output))
     try:
         exited = asyncio.create_task(process.wait())
