@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console, RenderableType
 from textual import events, on
 from textual.app import App
-from textual.command import Command, CommandPalette
+from textual.command import CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
 from textual.worker import WorkType
@@ -26,7 +26,7 @@ from antiphon.keymap import KeyMap
 from antiphon.locations import config_folder, state_folder
 from antiphon.message_history import MessageHistory
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
-from antiphon.palette import PaletteCommands, shown_theme
+from antiphon.palette import PaletteCommands
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
@@ -51,7 +51,6 @@ from antiphon.textual_patches.driver import (
     is_linux_console,
 )
 from antiphon.textual_patches.screens import LaidOutPalette, hand_on
-from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.widgets.composer import DraftSync, random_seq
 from antiphon.widgets.status import HintLog
@@ -134,9 +133,6 @@ class AntiphonApp(App[None]):
             self.register_theme(one)
         self._problems = [*self._settings_store.problems, *loaded.failures]
         self.theme = theme or self._chosen_theme()
-        self.stylesheet = ParsedOnceStylesheet(variables=self.get_css_variables())
-        self._theme_before: str | None = None
-        """The theme in the place of which another one is shown while it is looked at."""
         self._asks_terminal = theme is None and self.settings.theme is None
         """The theme may still become one that fits the terminal."""
         is_kept = place_name(options) != DEMO and options.replay is None
@@ -322,33 +318,12 @@ class AntiphonApp(App[None]):
         await wait_until(lambda: self.screen is not page and self.focused, LEAD_SECONDS)
         release_keys()
 
-    def on_command_palette_option_highlighted(
-        self, message: CommandPalette.OptionHighlighted
-    ) -> None:
-        """Show the theme that the palette is at, for as long as it is."""
-        option = message.highlighted_event.option
-        name = shown_theme(option.hit.text or "") if isinstance(option, Command) else None
-        if name is not None:
-            self._theme_before = self._theme_before or self.theme
-            self.theme = name
-        else:
-            self._end_preview()
-
-    def on_command_palette_closed(self, message: CommandPalette.Closed) -> None:
-        if not message.option_selected:
-            self._end_preview()
-
-    def _end_preview(self) -> None:
-        before, self._theme_before = self._theme_before, None
-        if before is not None:
-            self.theme = before
-
     @on(DocumentLayout.SettingChosen)
     def _setting_chosen(self, message: DocumentLayout.SettingChosen) -> None:
         """Keep a choice for later runs; a theme is shown from now on."""
         name, value = message.name, message.value
         if name == "theme":
-            self._theme_before, self._asks_terminal = None, False
+            self._asks_terminal = False
             self.theme = str(value)
         try:
             self.settings = self._settings_store.remember(self.settings, name, value)

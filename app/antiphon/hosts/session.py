@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import logging
 import os
-import re
 import struct
 import termios
 from abc import ABC, abstractmethod
@@ -36,7 +35,6 @@ WRITE_BYTES: Final = 64 * 1024
 
 _COLUMNS: Final = range(2, 1_001)
 _ROWS: Final = range(2, 501)
-_LANGUAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _COLOURS: Final = ("truecolor", "24bit")
 
 _RESTORE: Final = (
@@ -307,7 +305,6 @@ class GuestSession(ABC):
     def _variables(self, username: str) -> dict[str, str]:
         """Return the environment of the process: nothing of this machine's user is in it."""
         folder = self.context.guests / username
-        language = self.environment.get(b"LANG", b"").decode("ascii", "replace")
         colours = self.environment.get(b"COLORTERM", b"").decode("ascii", "replace")
         places = ("config", "state", "cache", "data")
         variables = {
@@ -320,8 +317,6 @@ class GuestSession(ABC):
         }
         if self.terminal is not None:
             variables["TERM"] = self.terminal
-        if _LANGUAGE.fullmatch(language):
-            variables["LANG"] = language
         if colours in _COLOURS:
             variables["COLORTERM"] = colours
         if "TZ" in os.environ:

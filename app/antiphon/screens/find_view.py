@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partialmethod
 from typing import Any, Final
@@ -71,7 +70,6 @@ class FindView(Controller):
         self._opened: list[str] = []
         """Folded cells that were opened to show a hit."""
         self._wake = asyncio.Event()
-        self._typed = asyncio.Event()
         self.finder.changed.listen(lambda changed: self._wake.set())
         self._source.changed.listen(self._cells_changed)
 
@@ -90,7 +88,7 @@ class FindView(Controller):
             return
         if mode in (Mode.WRITE, Mode.NAVIGATE):
             self.focused_before = self._cells.screen.focused
-        self._open(self._position(editor), "this context" if editor is None else "this cell")
+        self._open(self._position(editor))
         if not was_open:
             self.look_for(self._bar.input.value)
         if editor is None:
@@ -100,7 +98,7 @@ class FindView(Controller):
 
     def go_on(self, query: str, place: HitPlace | None) -> None:
         """Go on with a search of another screen that showed this context."""
-        self._open(self._position(None), "this context")
+        self._open(self._position(None))
         self._bar.set_query(query)
         self.look_for(query)
         if place is not None and self._cells.has_cell(place.block):
@@ -112,18 +110,15 @@ class FindView(Controller):
         cells = self._cells
         origin = (cells.view_state(), cells.focused_cell, None, None, HitPlace(block, -1))
         cells.focus_cell(block)
-        self._open(_BeforeFind(*origin), "this context")
+        self._open(_BeforeFind(*origin))
         self._bar.set_query(query)
         self.look_for(query)
         self.stay()
 
-    def _open(self, origin: _BeforeFind, where: str) -> None:
-        self._origin = origin
+    def _open(self, origin: _BeforeFind) -> None:
+        self._origin, self.is_open = origin, True
         self._opened.clear()
-        self._bar.open(where)
-        if not self.is_open:
-            self.is_open = True
-            self._scope.host.run_last_of("find", self._follow)
+        self._bar.open("this context" if origin.editor is None else "this cell")
 
     def _position(self, editor: CellEditor | None) -> _BeforeFind:
         cells = self._cells
@@ -148,8 +143,7 @@ class FindView(Controller):
         scope = origin.editor.block if origin.editor is not None else None
         first = origin.start.block if origin.start is not None else None
         self.finder.search(query, first=first, scope=scope)
-        self._typed.set()
-        self._wake.set()
+        self._scope.host.run_last_of("find", self._follow)
         self._show()
 
     def stay(self) -> None:
@@ -233,15 +227,12 @@ class FindView(Controller):
     async def _follow(self) -> None:
         while self.is_open:
             self._wake.clear()
-            self._typed.clear()
             while self.finder.step():
                 self._show()
                 await asyncio.sleep(PAUSE_SECONDS)
             self._show()
             await self._wake.wait()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(REFRESH_SECONDS):
-                    await self._typed.wait()
+            await asyncio.sleep(REFRESH_SECONDS)
 
     def _show(self) -> None:
         """Mark the hits so far, and go to the first one as soon as there is one."""

@@ -50,7 +50,7 @@ class _WantedVariables(dict[bytes, bytes]):
     """Environment of a channel: what the client sends and nobody wants is not kept."""
 
     def __setitem__(self, name: bytes, value: bytes) -> None:
-        if name in (b"LANG", b"COLORTERM") and len(value) <= 64:
+        if name == b"COLORTERM" and len(value) <= 64:
             super().__setitem__(name, value)
 
 

@@ -27,8 +27,6 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-logger = logging.getLogger("antiphon_kernel")
-
 LOG_BYTES = 1_000_000
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -62,14 +60,3 @@ def log_to(path: Path) -> None:
     for handler in handlers:
         handler.setFormatter(logging.Formatter(FORMAT))
         root.addHandler(handler)
-
-
-def report_task_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The loop's exception handler: a failure is logged with the name of what failed."""
-    del loop
-    task = context.get("task") or context.get("future")
-    name = task.get_name() if isinstance(task, asyncio.Task) else context.get("handle")
-    error = context.get("exception")
-    logger.error(
-        "uncaught failure in %s: %s", name or "a callback", context.get("message"), exc_info=error
-    )

@@ -38,7 +38,7 @@ from antiphon_kernel.config import (
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.daemon.demo_project import make_demo_project
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
-from antiphon_kernel.daemon.process import log_to, report_task_failure, run
+from antiphon_kernel.daemon.process import log_to, run
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
@@ -177,7 +177,6 @@ async def _run(
     settings: DaemonSettings, models: Models, ready: Callable[[KernelAddress], None], clock: Clock
 ) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(report_task_failure)
     ending: asyncio.Future[str] = loop.create_future()
 
     def end(reason: str) -> None:

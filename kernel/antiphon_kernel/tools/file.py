@@ -30,7 +30,7 @@ from antiphon_kernel.text.merge_edits import EditConflict, Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
-from antiphon_kernel.tools._common import BlockResult, check_version, write
+from antiphon_kernel.tools._common import BlockResult, ConflictTexts, text_at, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
@@ -223,26 +223,13 @@ class DiffParams(FileParams):
     """Compare with this version of the block instead."""
 
 
-class ConflictInfo(Result):
+class ConflictInfo(ConflictTexts):
     """A place that was changed here and on disk, each in its own way. Lines count from 0."""
 
     start: int
     """First line of it in the text here."""
     end: int
     """Line after the last one."""
-    base: str
-    """The lines that both had."""
-    ours: str
-    """The lines here."""
-    theirs: str
-    """The lines on disk."""
-
-    @classmethod
-    def of(cls, conflict: EditConflict, text: str) -> ConflictInfo:
-        """Return what is told of a conflict in a text."""
-        start, ours = text.count("\n", 0, conflict.ours.start), conflict.ours.text
-        base, theirs, end = conflict.base.text, conflict.theirs.text, start + line_count(ours)
-        return cls(start=start, end=end, base=base, ours=ours, theirs=theirs)
 
 
 class DiffResult(Result):
@@ -268,8 +255,7 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
     await file.look()
     conflicts: Sequence[EditConflict] = ()
     if params.version is not None:
-        check_version(file.context, file.block, params.version)
-        other = (await file.context.history(file.block)).text(None, params.version)
+        other = await text_at(file.context, file.block, params.version)
     elif params.against is Against.HEAD:
         other = await head_text(call, file.path)
     else:
@@ -280,8 +266,14 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
         path=file.path.shown,
         version=now.version,
         diff=unified_diff(other, now.text, file.path.shown),
-        conflicts=[ConflictInfo.of(one, now.text) for one in conflicts],
+        conflicts=[_conflict_info(one, now.text) for one in conflicts],
     )
+
+
+def _conflict_info(conflict: EditConflict, text: str) -> ConflictInfo:
+    """Return what is told of a conflict in a text."""
+    start = text.count("\n", 0, conflict.ours.start)
+    return ConflictInfo.of(conflict, start=start, end=start + line_count(conflict.ours.text))
 
 
 async def head_text(call: Call, path: ProjectPath) -> str:
