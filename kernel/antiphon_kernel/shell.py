@@ -154,7 +154,7 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], Await
         pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(source), os.fdopen(reading, "rb")
         )
-        process = await _start(command, folder, f"{_BEGIN} </dev/null", PIPE, writing, writing)
+        process = await _start(command, folder, f"{_BEGIN} </dev/null", writing, writing)
         WATCHDOG.watch(process.pid)
         assert process.stdin is not None
         process.stdin.write(b"\n")
@@ -233,7 +233,7 @@ async def run_service(
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(command, folder, _BEGIN, *[PIPE] * 3, variables=variables)
+    process = await _start(command, folder, _BEGIN, PIPE, PIPE, variables=variables)
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     reading: set[asyncio.Task[Any]] = set()
     try:
@@ -256,32 +256,22 @@ async def _start(
     command: str,
     folder: Path,
     begin: str,
-    held: int,
     output: int,
     errors: int,
     *,
     variables: Mapping[str, str] = {},
 ) -> asyncio.subprocess.Process:
-    """The shell, which waits for a line from `held` before it carries the command out."""
+    """The shell, which waits for a line on its input before it carries the command out."""
     plain = {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
-            stdin=held,
-            stdout=output,
-            stderr=errors,
-            cwd=folder,
-            env={**os.environ, **plain, **variables},
-            start_new_session=True,
-        )
+    return await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
+        stdin=PIPE,
+        stdout=output,
+        stderr=errors,
+        cwd=folder,
+        env={**os.environ, **plain, **variables},
+        start_new_session=True,
     )
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        # Cancelled between fork and here: the process exists and nobody else knows it.
-        if not starting.cancelled() and (not starting.done() or starting.exception() is None):
-            await _end_group(await starting, 0)
-        raise
 
 
 async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
