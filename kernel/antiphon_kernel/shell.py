@@ -176,7 +176,7 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], Await
             await asyncio.wait({reader}, timeout=LINGER_SECONDS)
         finally:
             exited.cancel()
-            await _end_group(process, TERM_GRACE_SECONDS)
+            await _end_group(process)
             WATCHDOG.forget(process.pid)
         # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
         if not pipe.is_closing():
@@ -245,7 +245,7 @@ async def run_service(
     finally:
         process.stdin.close()
         reading.add(asyncio.create_task(process.stdout.read()))  # its end is seen behind that
-        await _end_group(process, TERM_GRACE_SECONDS)
+        await _end_group(process)
         WATCHDOG.forget(process.pid)
         # A process that has left the group may hold the pipes open.
         for task in (await asyncio.wait(reading, timeout=LINGER_SECONDS))[1]:
@@ -274,18 +274,18 @@ async def _start(
     )
 
 
-async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
+async def _end_group(process: asyncio.subprocess.Process) -> None:
     """End everything in the process group: politely, then not."""
     group = process.pid
     try:
         if _signal_group(group, signal.SIGTERM):
             # A stopped process does not see SIGTERM before it goes on.
             _signal_group(group, signal.SIGCONT)
-            await _wait_until_gone(group, grace)
+            await _wait_until_gone(group)
     finally:
         _signal_group(group, signal.SIGKILL)
     await wait_exited(process)
-    await _wait_until_gone(group, grace)
+    await _wait_until_gone(group)
 
 
 async def read_lines(
@@ -350,14 +350,14 @@ class ErrorLog:
             self.last.append(rest.decode("utf-8", "replace")[:500])
 
 
-async def wait_exited(process: asyncio.subprocess.Process, pause: float = _POLL_SECONDS) -> None:
+async def wait_exited(process: asyncio.subprocess.Process) -> None:
     """Wait until a process has exited; its own `wait` also waits for whoever holds its pipes."""
     while process.returncode is None:  # noqa: ASYNC110  nothing else tells of it
-        await asyncio.sleep(pause)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _wait_until_gone(group: int, seconds: float) -> None:
-    for _ in range(round(seconds / _POLL_SECONDS)):
+async def _wait_until_gone(group: int) -> None:
+    for _ in range(round(TERM_GRACE_SECONDS / _POLL_SECONDS)):
         if not _alive(group):
             return
         await asyncio.sleep(_POLL_SECONDS)

@@ -51,17 +51,6 @@ _LOOKS_BEYOND: Final = re.compile(
 """Parts that may match in a line by itself but not in that line between others."""
 
 
-def _check_one_line(wanted: str) -> None:
-    """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
-    if wanted and "\n" not in wanted:
-        return
-    found = "has a newline" if wanted else "is empty"
-    raise invalid_params(
-        f"The query {found}: a match lies within one line, so look for a part of one line.",
-        field="query",
-    )
-
-
 def line_end(text: str, offset: int) -> int:
     """Return the end of the line of `offset`, without its newline."""
     end = text.find("\n", offset)
@@ -87,7 +76,12 @@ class Query:
             AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has
                 a newline.
         """
-        _check_one_line(pattern)
+        if not pattern or "\n" in pattern:
+            found = "has a newline" if pattern else "is empty"
+            raise invalid_params(
+                f"The query {found}: a match lies within one line, so look for a part of one line.",
+                field="query",
+            )
         self._pattern = _compile(pattern)
         self._text = pattern
         self._whole = _LOOKS_BEYOND.search(pattern) is None
