@@ -1,16 +1,14 @@
-"""The process of a kernel: its loop, its log, and its end if nobody needs it."""
+"""The process of a kernel: its log, and its end if nobody needs it."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.daemon import process
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from tests.clocks import ManualClock
 from tests.waiting import PATIENCE
@@ -19,29 +17,12 @@ from tests.waiting import PATIENCE
 def test_warning_is_logged_once_where_stderr_ends_in_the_log(tmp_path: Path) -> None:
     path = tmp_path / "kernel.log"
     script = (
-        "import logging, pathlib, sys; from antiphon_kernel.daemon.process import log_to;"
+        "import logging, pathlib, sys; from antiphon_kernel.daemon.log import log_to;"
         " log_to(pathlib.Path(sys.argv[1])); logging.warning('only once')"
     )
     with path.open("ab") as stderr:
         subprocess.run([sys.executable, "-c", script, str(path)], stderr=stderr, check=True)
     assert path.read_text().count("only once") == 1
-
-
-async def _loop_in_use() -> str:
-    await asyncio.sleep(0)
-    return type(asyncio.get_running_loop()).__module__
-
-
-@pytest.mark.skipif(find_spec("uvloop") is None, reason="the faster loop is not installed")
-def test_faster_loop_is_used_where_it_is_installed() -> None:
-    assert process.run(_loop_in_use()).startswith("uvloop")
-
-
-def test_usual_loop_is_used_where_the_faster_one_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(process, "find_spec", lambda _: None)
-    assert process.run(_loop_in_use()).startswith("asyncio")
 
 
 @pytest.fixture

@@ -1,31 +1,13 @@
-"""The process of a kernel: its event loop and its log."""
+"""The log of a kernel's process."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine
-from importlib import import_module
-from importlib.util import find_spec
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-_FASTER: Final = "uvloop"
-"""A loop of the same behaviour that needs less processor time for each message."""
-
-T = TypeVar("T")
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` like `asyncio.run`, in the faster loop where that is installed."""
-    factory = None if find_spec(_FASTER) is None else import_module(_FASTER).new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
-
 
 LOG_BYTES = 1_000_000
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
