@@ -51,7 +51,6 @@ from antiphon.textual_patches.driver import (
     is_linux_console,
 )
 from antiphon.textual_patches.screens import LaidOutPalette, hand_on
-from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.themes import DEFAULT_THEME, LIGHT_THEME, bundled_themes_folder, load_themes
 from antiphon.widgets.composer import DraftSync, random_seq
 from antiphon.widgets.status import HintLog
@@ -134,7 +133,6 @@ class AntiphonApp(App[None]):
             self.register_theme(one)
         self._problems = [*self._settings_store.problems, *loaded.failures]
         self.theme = theme or self._chosen_theme()
-        self.stylesheet = ParsedOnceStylesheet(variables=self.get_css_variables())
         self._asks_terminal = theme is None and self.settings.theme is None
         """The theme may still become one that fits the terminal."""
         is_kept = place_name(options) != DEMO and options.replay is None

@@ -434,8 +434,8 @@ class Kernel:
     def block_name(self, block: str) -> str:
         """Return the short form of a block's id, whether its context is open or not."""
         found = BlockId.parse(block)
-        label = next(row.label for row in self.contexts.rows() if row.id == found.context)
-        return f"{label}.{self.members.find(found.principal).username}.{found.seq}"
+        label, author = self.contexts[found.context].label, self.members.find(found.principal)
+        return f"{label}.{author.username}.{found.seq}"
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
         """A block by any printable form of its id, or by a path that `context.layout` shows.

@@ -347,7 +347,7 @@ COMMON: Final[dict[str, str]] = {
     "result_name": "The result by the names of its parts.",
     **dict.fromkeys(("next_name", "message_name"), "The same block by the names of its parts."),
     **dict.fromkeys(
-        ("undone_names", "blocks_names", "created_names", "deleted_names"),
+        ("undone_names", "blocks_names", "changed_names", "created_names", "deleted_names"),
         "The same blocks by the names of their parts.",
     ),
     "context": "Label or id of the context; the default context if absent.",
@@ -356,6 +356,9 @@ COMMON: Final[dict[str, str]] = {
     "version": "The version of the block: how often it has changed, 1 at creation.",
     "principal": "Id of the principal.",
     "username": "Name of the principal.",
+    "display_name": "How it wants to be called; the username unless it was set.",
+    "ended": "How many connections were ended.",
+    "fingerprint": "Fingerprint of the key: `SHA256:…`, as OpenSSH prints it.",
     "label": "Name of the context.",
     "created": "When it was made: ISO 8601, UTC, milliseconds.",
     "time": "When it happened: ISO 8601, UTC, milliseconds.",

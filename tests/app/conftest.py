@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Hashable, Iterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,13 +14,14 @@ from textual._compositor import Compositor
 from textual._context import visible_screen_stack
 from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.strip import Strip
 
 from antiphon.screens import conversation_controllers
 from antiphon.textual_patches.screens import terminal_rows
-from antiphon.textual_patches.stylesheet import ParsedOnceStylesheet
 from antiphon.widgets.status import live_strip
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import PATIENCE, screen_updated
@@ -49,7 +50,19 @@ def patient_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share the parsed styles of all apps in this process, of samples of a few widgets too."""
-    monkeypatch.setattr(textual.app, "Stylesheet", ParsedOnceStylesheet)
+
+    def parse(sheet: Stylesheet, css: str, **options: Any) -> list[RuleSet]:
+        variables = sheet._variables  # noqa: SLF001
+        key = frozenset(variables.items()), css, frozenset(options.items())
+        if key not in _parsed:
+            _parsed[key] = parse_rules(sheet, css, **options)
+        return _parsed[key]
+
+    parse_rules = Stylesheet._parse_rules  # noqa: SLF001
+    monkeypatch.setattr(Stylesheet, "_parse_rules", parse)
+
+
+_parsed: dict[Hashable, list[RuleSet]] = {}
 
 
 DRAWN_ROWS = (

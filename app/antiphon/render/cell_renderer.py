@@ -279,8 +279,7 @@ class CellRenderer:
         if view.header.excluded:
             head.append(self._note(EXCLUDED))
         if view.header.edited_after_done and view.header.kind == BlockKind.TOOL_RESULT:
-            by = f" by {view.edited_by}" if view.edited_by else ""
-            foot.append(self._note(f"{EDITED}{by}"))
+            foot.append(self._note(EDITED))
         return cell.framed(head, foot) if head or foot else cell
 
     def _cell(self, view: CellView) -> RenderedCell:

@@ -102,9 +102,12 @@ class CodeTheme:
 _CODE_STYLES: Final = tuple(CodeTheme.__dataclass_fields__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CellTheme:
-    """Styles by what they mean; text styles have no background unless it is their meaning."""
+    """Styles by what they mean; text styles have no background unless it is their meaning.
+
+    There is one for each theme of the app.
+    """
 
     background: Style
     """The page: foreground and background of everything else."""

@@ -32,11 +32,8 @@ _BEGINNING: Final = re.compile(r"\n\n(?=\S)")
 _BACK: Final = 100
 """Lines above one in which such a line is looked for."""
 
-_AHEAD: Final = 60
+_AHEAD: Final = 40
 """Lines that are read together with one."""
-
-_TELLING: Final = 3
-"""Lines below an edit that are read with it."""
 
 _REMEMBERED: Final = 2_000
 """Lines whose styles are kept."""
@@ -97,40 +94,23 @@ class CodeSource:
         self._lines = lines
         self.language = language
         self._styled: dict[int, tuple[StyleSpan, ...]] = {}
-        self._below: dict[int, tuple[StyleSpan, ...]] = {}
-        """Styles of the lines below an edit, if they are read as before."""
-        self._edited = 0
-        """The last line of the edit."""
         self._theme: CellTheme | None = None
 
     def replaced(self, first: int, old_last: int, new_last: int) -> None:
         """Follow an edit of the lines `first` to `old_last`, which are up to `new_last` now."""
-        before, by, self._edited = self._styled, new_last - old_last, new_last
-        self._below = {at + by: spans for at, spans in before.items() if at > old_last}
-        self._styled = {at: spans for at, spans in before.items() if at < first}
+        self._styled = {at: spans for at, spans in self._styled.items() if at < first}
 
     def spans(self, line: int, theme: CellTheme) -> tuple[StyleSpan, ...]:
         """The styled parts of a line, in order and apart."""
         if theme is not self._theme or len(self._styled) > _REMEMBERED:
             self._theme = theme
             self._styled.clear()
-            self._below.clear()
         if line not in self._styled:
-            self._read(line, theme)
+            first = self._beginning(line)
+            lines = self._lines[first : line + _AHEAD]
+            for at, parts in enumerate(coloured(lines, self.language, theme), first):
+                self._styled[at] = part_spans(parts)
         return self._styled.get(line, ())
-
-    def _read(self, line: int, theme: CellTheme) -> None:
-        first = self._beginning(line)
-        below, self._below = self._below, {}
-        # A few lines below an edit tell whether all are as before.
-        told = range(self._edited + 1, self._edited + 1 + _TELLING)
-        may_stay = line <= self._edited and all(map(below.__contains__, told))
-        may_stay = may_stay and any(below[at] for at in told)  # blank lines tell nothing
-        lines = self._lines[first : told.stop if may_stay else line + _AHEAD]
-        for at, parts in enumerate(coloured(lines, self.language, theme), first):
-            self._styled[at] = part_spans(parts)
-        if may_stay and all(self._styled.get(at) == below[at] for at in told):
-            self._styled |= below
 
     def _beginning(self, line: int) -> int:
         """Return a line from which the code can be read, at or above one."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from rich.style import Style
@@ -103,59 +102,36 @@ class RenderedLine(NamedTuple):
         )
 
 
-@dataclass(eq=False, slots=True)
 class LineChunk:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
-    start: int
-    first_line: int
-    lines: Sequence[RenderedLine]
-    _places: list[tuple[int, SourceRun]] | None = None
+    __slots__ = ("_lines", "_places", "drawn_count", "line_count", "start")
 
-    @property
-    def end_line(self) -> int:
-        """Number of the line below the last one."""
-        return self.first_line + len(self.lines)
-
-    @property
-    def drawn_count(self) -> int:
-        """Lines that there is a picture of."""
-        return len(self.lines)
+    def __init__(self, start: int, lines: Sequence[RenderedLine]) -> None:
+        self.start = start
+        self._lines = lines
+        self.line_count = self.drawn_count = len(lines)
+        self._places: list[tuple[int, SourceRun]] | None = None
 
     def line(self, number: int) -> RenderedLine:
-        return self.lines[number]
-
-    def strip(self, number: int) -> Strip:
-        return self.lines[number].strip
-
-    def moved(self, start: int, first_line: int) -> LineChunk:
-        """The same lines at another place of the text and the cell."""
-        return LineChunk(start, first_line, self.lines)
+        return self._lines[number]
 
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         """The last run that starts at or before `offset`, with its line; offsets as in the runs."""
-        places = self._index()
-        at = bisect_right(places, offset, key=lambda place: place[1].offset) - 1
-        return places[at] if at >= 0 else None
-
-    def first_run(self) -> tuple[int, SourceRun] | None:
-        """The first run of all, with its line."""
-        return next(iter(self._index()), None)
-
-    def _index(self) -> list[tuple[int, SourceRun]]:
         if self._places is None:
             self._places = [
-                (number, run) for number, line in enumerate(self.lines) for run in line.runs
+                (number, run) for number, line in enumerate(self._lines) for run in line.runs
             ]
             # Output that is written over does not show its text in order.
             self._places.sort(key=lambda place: place[1].offset)
-        return self._places
+        at = bisect_right(self._places, offset, key=lambda place: place[1].offset) - 1
+        return self._places[at] if at >= 0 else None
 
 
 class RenderedCell:
     """A block's picture. Never changes; a stream's next picture shares the sections before it."""
 
-    __slots__ = ("_head", "_sections", "line_count")
+    __slots__ = ("_ends", "_head", "_sections", "line_count")
 
     def __init__(
         self, sections: Sequence[LineChunk | CellChunk], head: Sequence[RenderedLine] = ()
@@ -163,12 +139,14 @@ class RenderedCell:
         """The lines of `head`, which show nothing of the text, then those of the sections."""
         self._sections = sections
         self._head = head
-        self.line_count = len(head) + (sections[-1].end_line if sections else 0)
+        self._ends = list(accumulate([one.line_count for one in sections]))
+        """For each section, the number of lines up to its end, those of the head not counted."""
+        self.line_count = len(head) + (self._ends[-1] if sections else 0)
 
     @classmethod
     def of_lines(cls, lines: Sequence[RenderedLine]) -> RenderedCell:
         """A cell of lines whose runs count from the start of the text."""
-        return cls((LineChunk(0, 0, lines),))
+        return cls((LineChunk(0, lines),))
 
     def framed(
         self, head: Sequence[RenderedLine] = (), foot: Sequence[RenderedLine] = ()
@@ -176,29 +154,23 @@ class RenderedCell:
         """This cell between lines that show nothing of the text."""
         sections = self._sections
         if foot:
-            last = sections[-1] if sections else None
-            start, line = (last.start, last.end_line) if last else (0, 0)
-            sections = (*sections, LineChunk(start, line, foot))
+            sections = (*sections, LineChunk(sections[-1].start if sections else 0, foot))
         return RenderedCell(sections, (*head, *self._head))
 
     @property
     def lines(self) -> Sequence[RenderedLine]:
-        """All lines; `strip` is cheaper when only the picture is wanted."""
         return [self.line(at) for at in range(self.line_count)]
-
-    def strip(self, line: int) -> Strip:
-        """The picture of a line, not padded."""
-        if 0 <= line < len(self._head):
-            return self._head[line].strip
-        section, within = self._find_line(line)
-        return section.strip(within)
 
     def line(self, line: int) -> RenderedLine:
         """A line with its runs in offsets of the block's text."""
-        if 0 <= line < len(self._head):
+        if not 0 <= line < self.line_count:
+            raise IndexError(f"line {line} of a cell of {self.line_count} lines")
+        if line < len(self._head):
             return self._head[line]
-        section, within = self._find_line(line)
-        return section.line(within).shifted(section.start)
+        line -= len(self._head)
+        at = self._section_of(line)
+        section = self._sections[at]
+        return section.line(line - self._first_line(at)).shifted(section.start)
 
     def place_of(self, offset: int) -> tuple[int, int]:
         """Line and column of a code point; never moves back as `offset` grows.
@@ -206,12 +178,11 @@ class RenderedCell:
         Text that is not shown has the place of what is shown before it or, at the start of a
         paragraph, of what it introduces. The column may be one behind the last of the line.
         """
-        found = self.run_before(offset)
-        if found is not None:
+        if found := self.run_before(offset):
             line, run = found
             return line, run.column_of(offset)
-        first = self.first_run()
-        return (first[0], first[1].column) if first is not None else (len(self._head), 0)
+        shown = ((at, self.line(at).runs) for at in range(self.line_count))
+        return next(((at, runs[0].column) for at, runs in shown if runs), (len(self._head), 0))
 
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         """The last run that starts at or before `offset`, with its line."""
@@ -220,21 +191,10 @@ class RenderedCell:
         for at in reversed(range(behind)):
             section = sections[at]
             if found := section.run_before(offset - section.start):
-                return self._placed(section, found)
+                line, run = found
+                line += len(self._head) + self._first_line(at)
+                return line, run._replace(offset=run.offset + section.start)
         return None
-
-    def first_run(self) -> tuple[int, SourceRun] | None:
-        for section in self._sections:
-            if found := section.first_run():
-                return self._placed(section, found)
-        return None
-
-    def _placed(
-        self, section: LineChunk | CellChunk, found: tuple[int, SourceRun]
-    ) -> tuple[int, SourceRun]:
-        line, run = found
-        line += len(self._head) + section.first_line
-        return line, run._replace(offset=run.offset + section.start)
 
     @property
     def drawn_count(self) -> int:
@@ -251,11 +211,11 @@ class RenderedCell:
         chunks = list(self._sections)
         top = len(self._head)
         wanted = max(0, min(line, self.line_count - 1) - top)
-        at = self._index_of_line(wanted)
-        within, outside = wanted - chunks[at].first_line, line - top - wanted
-        before = chunks[at].end_line - chunks[at].first_line
+        at = self._section_of(wanted)
+        within, outside = wanted - self._first_line(at), line - top - wanted
+        before = chunks[at].line_count
         is_changed = self._draw(chunks, at)
-        after = chunks[at].end_line - chunks[at].first_line
+        after = chunks[at].line_count
         if is_changed and after != before:
             within = after - 1 if within == before - 1 else within * after // before
             within = max(0, within)
@@ -264,22 +224,18 @@ class RenderedCell:
         while above < rows and low:
             low -= 1
             is_changed |= self._draw(chunks, low)
-            above += chunks[low].end_line - chunks[low].first_line
+            above += chunks[low].line_count
         below = after - within
         high = at
         while below < rows and high + 1 < len(chunks):
             high += 1
             is_changed |= self._draw(chunks, high)
-            below += chunks[high].end_line - chunks[high].first_line
+            below += chunks[high].line_count
         if not is_changed:
             return self, line
         _release_far(chunks, low, high)
-        number = 0
-        for index, chunk in enumerate(chunks):
-            chunks[index] = chunk.moved(chunk.start, number)
-            number = chunks[index].end_line
         cell = RenderedCell(chunks, head=self._head)
-        return cell, top + chunks[at].first_line + within + outside
+        return cell, top + cell._first_line(at) + within + outside
 
     def settled_at(self, offset: int, rows: int) -> tuple[RenderedCell, int]:
         """The cell with the lines around a code point drawn, and the number of its line."""
@@ -293,7 +249,7 @@ class RenderedCell:
         if not isinstance(chunk, CellChunk) or chunk.cell is not None:
             return False
         chunk.part.draw()
-        chunks[at] = chunk.renewed()
+        chunks[at] = CellChunk.of(chunk.part)
         return True
 
     def offset_at(self, line: int, column: int) -> int | None:
@@ -308,16 +264,12 @@ class RenderedCell:
                 return _nearest(runs, column if number == line else other)
         return None
 
-    def _find_line(self, line: int) -> tuple[LineChunk | CellChunk, int]:
-        """The section that holds a line below the head, and which of its lines it is."""
-        if not len(self._head) <= line < self.line_count:
-            raise IndexError(f"line {line} of a cell of {self.line_count} lines")
-        line -= len(self._head)
-        section = self._sections[self._index_of_line(line)]
-        return section, line - section.first_line
+    def _section_of(self, line: int) -> int:
+        """The section that holds a line, counted from below the head."""
+        return min(bisect_right(self._ends, line), len(self._ends) - 1)
 
-    def _index_of_line(self, line: int) -> int:
-        return bisect_right(self._sections, line, 1, key=lambda one: one.first_line) - 1
+    def _first_line(self, section: int) -> int:
+        return self._ends[section - 1] if section else 0
 
 
 class CellChunk(NamedTuple):
@@ -326,27 +278,16 @@ class CellChunk(NamedTuple):
     part: TextSegment
     start: int
     length: int
-    first_line: int
     line_count: int
     cell: RenderedCell | None
 
     @classmethod
-    def of(cls, part: TextSegment, first_line: int) -> CellChunk:
-        return cls(part, part.start.offset, part.length, first_line, part.line_count, part.cell)
-
-    def renewed(self) -> CellChunk:
-        """Return the same part of the text with the picture that it has now, if any."""
-        return self._replace(line_count=self.part.line_count, cell=self.part.cell)
-
-    def moved(self, start: int, first_line: int) -> CellChunk:
-        return self._replace(start=start, first_line=first_line)
-
-    @property
-    def end_line(self) -> int:
-        return self.first_line + self.line_count
+    def of(cls, part: TextSegment) -> CellChunk:
+        return cls(part, part.start.offset, part.length, part.line_count, part.cell)
 
     @property
     def drawn_count(self) -> int:
+        """Lines that there is a picture of."""
         return self.line_count if self.cell is not None else 0
 
     def line(self, number: int) -> RenderedLine:
@@ -355,17 +296,11 @@ class CellChunk(NamedTuple):
         offset = number * self.length // max(self.line_count, 1)
         return RenderedLine(Strip([]), (SourceRun(0, 0, offset, 0),))
 
-    def strip(self, number: int) -> Strip:
-        return Strip([]) if self.cell is None else self.cell.strip(number)
-
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         if self.cell is not None:
             return self.cell.run_before(offset)
         line = max(0, offset) * self.line_count // max(self.length, 1)
         return max(0, min(line, self.line_count - 1)), SourceRun(0, 0, max(0, offset), 0)
-
-    def first_run(self) -> tuple[int, SourceRun] | None:
-        return self.cell.first_run() if self.cell is not None else self.run_before(0)
 
 
 _MOST_DRAWN: Final = 24
@@ -384,7 +319,7 @@ def _release_far(chunks: list[LineChunk | CellChunk], low: int, high: int) -> No
         chunk = chunks[at]
         if isinstance(chunk, CellChunk):
             chunk.part.release()
-            chunks[at] = chunk.renewed()
+            chunks[at] = CellChunk.of(chunk.part)
 
 
 def _nearest(runs: Sequence[SourceRun], column: int) -> int:
@@ -548,13 +483,9 @@ class SegmentedText:
             changed.changed()
         if len(self._segments) == 1:
             return self._segments[0].draw()
-        chunks: list[CellChunk] = []
-        line = 0
         for segment in self._segments:
             segment.guess()
-            chunks.append(CellChunk.of(segment, line))
-            line = chunks[-1].end_line
-        return RenderedCell(chunks)
+        return RenderedCell(list(map(CellChunk.of, self._segments)))
 
     def _cut(self, followers: list[TextSegment], edit_end: int, distance: int) -> None:
         """Cut what follows the last segment; old segments behind the edit are taken over."""

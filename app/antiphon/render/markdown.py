@@ -4,8 +4,7 @@ The text is cut where Markdown can be parsed afresh: before a top-level block, b
 top-level list, and behind each line of an open fence. A cut counts once all it depends on is
 written: `Checkpoint.witness` is how far that reaches. What stands before a cut is a frozen
 section. An edit in front of a witness drops that cut and those after it; drawing then starts at
-the last cut left and stops if it meets the first old cut behind the edit, from where on the old
-sections fit.
+the last cut left.
 
 A long text is cut into segments without parsing it. A blank line before text at the margin ends
 every block but a fence, so the best place is there. An open fence is cut behind a line; a list or a
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from antiphon.render.cell_theme import CellTheme
@@ -43,7 +42,7 @@ from antiphon.render.markdown_blocks import (
 )
 from antiphon.render.text_lines import code_rows, highlighted_lines
 from antiphon.render.wrap import Canvas, WrapPiece, compose
-from antiphon_kernel.text.splice_diff import common_prefix, common_suffix
+from antiphon_kernel.text.splice_diff import common_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +62,6 @@ class Checkpoint:
     """Between two items with a blank line between them."""
     fence: Fence | None = None
     """The open fence that the cut is in."""
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """Equal text behind two cuts of equal states gives equal sections."""
-        fence = self.fence and (self.fence.markup, self.fence.language)
-        return self.is_first, self.in_list, self.ordinal, self.blank, fence
 
 
 START: Final = Checkpoint(0, 0, is_first=True)
@@ -107,58 +100,28 @@ class MarkdownStream:
         self._sections: list[LineChunk] = []
         self._cuts: list[Checkpoint] = []
         """`_cuts[i]` is where drawing goes on behind `_sections[i]`."""
-        self._old: list[tuple[LineChunk, Checkpoint]] = []
-        """Dropped sections from the first cut behind an edit on, and their cuts as they are now."""
 
     def update(self, text: str) -> RenderedCell:
         if not text.startswith(self._text):
-            self._forget(text)
+            kept = common_prefix(self._text, text)
+            while self._cuts and self._cuts[-1].witness > kept:
+                del self._sections[-1], self._cuts[-1]
         self._text = text
         live = None
         while live is None:
             cut = self._cuts[-1] if self._cuts else self._start
-            end = self._old[0][1].witness if self._old else len(text)
-            source = SourceLines(text[cut.offset : end], cut.offset)
+            source = SourceLines(text[cut.offset :], cut.offset)
             live = (
                 self._draw_fence(source, cut.fence) if cut.fence else self._draw_blocks(source, cut)
             )
-            if self._old and live is not None:
-                # The cut is not there any more: draw up to the end.
-                self._old, live = [], None
         if not self._sections and not live and self._start.is_first:
-            live = [LineChunk(0, 0, [compose([WrapPiece("", self._theme.text, 0)])])]
+            live = [LineChunk(0, [compose([WrapPiece("", self._theme.text, 0)])])]
         return RenderedCell([*self._sections, *live])
 
-    def _forget(self, text: str) -> None:
-        """Drop the cuts that an edit touches, but for what may fit again behind it."""
-        kept = common_prefix(self._text, text)
-        distance = len(text) - len(self._text)
-        edit_end = len(self._text) - common_suffix(self._text, text, kept)
-        count = len(self._cuts)
-        while count and self._cuts[count - 1].witness > kept:
-            count -= 1
-        self._old = [
-            (
-                section.moved(section.start + distance, 0),
-                replace(cut, offset=cut.offset + distance, witness=cut.witness + distance),
-            )
-            for section, cut in zip(self._sections[count:], self._cuts[count:], strict=True)
-            if cut.offset >= edit_end and cut.fence is None
-        ]
-        del self._sections[count:], self._cuts[count:]
-
-    def _freeze(self, start: int, lines: Sequence[RenderedLine], cut: Checkpoint) -> bool:
-        """Add a section; True if old sections followed it, so that drawing goes on behind them."""
-        self._sections.append(_section(start, lines, self._sections))
+    def _freeze(self, start: int, lines: Sequence[RenderedLine], cut: Checkpoint) -> None:
+        """Add a section behind which drawing goes on at a cut."""
+        self._sections.append(LineChunk(start, lines))
         self._cuts.append(cut)
-        old = self._old[0][1] if self._old else None
-        if old is None or (old.offset, old.state) != (cut.offset, cut.state):
-            return False
-        for section, behind in self._old[1:]:
-            self._sections.append(section.moved(section.start, self._sections[-1].end_line))
-            self._cuts.append(behind)
-        self._old = []
-        return True
 
     def _draw_blocks(self, source: SourceLines, cut: Checkpoint) -> list[LineChunk] | None:
         """The sections that are not final; None if drawing has to go on at another cut."""
@@ -189,9 +152,9 @@ class MarkdownStream:
             if is_apart:
                 lines.insert(0, compose([]))
             if next_cut is None:
-                live.append(_section(start, lines, live or self._sections))
-            elif self._freeze(start, lines, next_cut):
-                return None
+                live.append(LineChunk(start, lines))
+            else:
+                self._freeze(start, lines, next_cut)
         return live
 
     def _draw_fence(self, source: SourceLines, fence: Fence) -> list[LineChunk] | None:
@@ -220,7 +183,7 @@ class MarkdownStream:
             return []
         start = source.starts[unfinished]
         lines = self._fence_lines(source, unfinished, fence, start)
-        return [_section(start, lines, self._sections)]
+        return [LineChunk(start, lines)]
 
     def _fence_lines(
         self, source: SourceLines, number: int, fence: Fence, base: int
@@ -233,10 +196,6 @@ class MarkdownStream:
             canvas.row([*start, *row], fill=theme.plain)
             start = []
         return canvas.lines
-
-
-def _section(start: int, lines: Sequence[RenderedLine], above: Sequence[LineChunk]) -> LineChunk:
-    return LineChunk(start, above[-1].end_line if above else 0, lines)
 
 
 def _open_fence(unit: MarkdownUnit, source: SourceLines) -> Fence | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rich.style import Style
@@ -108,9 +109,6 @@ class MarkdownSource:
         self._marked = [at for at, line in enumerate(lines) if _may_be_fence(line)]
         """Lines that may open or close a fence."""
         self._fences: list[_FencedLines] | None = None
-        self._styled: dict[tuple[str, str | None], tuple[StyleSpan, ...]] = {}
-        """By a line and the language of its fence."""
-        self._theme: CellTheme | None = None
 
     def replaced(self, first: int, old_last: int, new_last: int) -> None:
         """Follow an edit of the lines `first` to `old_last`, which are up to `new_last` now."""
@@ -131,18 +129,7 @@ class MarkdownSource:
             line == fence.first or (line == fence.last and FENCE_LINE.fullmatch(text))
         ):
             return (StyleSpan(0, len(text), theme.marker),)
-        if theme is not self._theme or len(self._styled) >= _REMEMBERED:
-            self._theme = theme
-            self._styled.clear()
-        key = text, None if fence is None else fence.language
-        spans = self._styled.get(key)
-        if spans is None:
-            spans = self._styled[key] = (
-                _text_spans(text, theme)
-                if fence is None
-                else part_spans(coloured([text], fence.language, theme)[0])
-            )
-        return spans
+        return _line_spans(text, None if fence is None else fence.language, theme)
 
     def without_marks(self, line: int) -> str:
         """Return a line as it reads: without fences, and the marks of what is no code."""
@@ -184,7 +171,11 @@ def _may_be_fence(line: str) -> bool:
     return "```" in line or "~~~" in line
 
 
-def _text_spans(line: str, theme: CellTheme) -> tuple[StyleSpan, ...]:
+@lru_cache(_REMEMBERED)
+def _line_spans(line: str, language: str | None, theme: CellTheme) -> tuple[StyleSpan, ...]:
+    """Return the styled parts of a line of text, or of code in a language."""
+    if language is not None:
+        return part_spans(coloured([line], language, theme)[0])
     if _MARKS_ONLY.fullmatch(line):
         return (StyleSpan(0, len(line), theme.marker),)
     prefix = _PREFIX.match(line)

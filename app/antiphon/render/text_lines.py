@@ -34,16 +34,12 @@ from antiphon.render.terminal_output import (
     states_after,
 )
 from antiphon.render.wrap import Canvas, WrapPiece, compose, expand_tabs, wrap
-from antiphon_kernel.text.splice_diff import common_prefix
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer  # type: ignore[import-untyped]
 
 
 _RETURN: Final = re.compile(r"[\r\n]")
-
-_CHUNK: Final = 50
-"""Lines that are drawn, and dropped after an edit, together."""
 
 
 class PlainLook(NamedTuple):
@@ -70,43 +66,37 @@ class PlainStream:
         self._style = look.style
         self._lead, self._indent = ([one] if one else [] for one in (look.lead, look.indent))
         self._decoder = None if look.styles is None else TerminalDecoder(look.styles)
-        self._states = [state]
-        """At the start of the text, and at the end of each section."""
+        self._state = state
         self._text = ""
         self._sections: list[LineChunk] = []
-        self._ends: list[int] = []
-        """The end of each section, as an offset into the text."""
+        """Of the finished lines."""
+        self._end, self._end_state = 0, state
+        """Offset behind them in the text, and the state there."""
 
     def update(self, text: str) -> RenderedCell:
         r"""The picture of `text`, of which a final ``\n`` makes no line."""
         if not text.startswith(self._text):
-            self._forget(common_prefix(self._text, text))
+            self._sections, self._end, self._end_state = [], 0, self._state
         self._text = text
-        start = self._ends[-1] if self._ends else 0
-        source = SourceLines(text[start:], start)
+        source = SourceLines(text[self._end :], self._end)
         unfinished = len(source) - 1
-        for first in range(0, unfinished, _CHUNK):
-            end = min(first + _CHUNK, unfinished)
-            self._sections.append(self._section(text, source, first, end))
-            self._ends.append(source.starts[end])
+        if unfinished:
+            section, self._end_state = self._section(text, source, 0, unfinished)
+            self._sections.append(section)
+            self._end = source.starts[unfinished]
         live: list[LineChunk] = []
         if source.lines[unfinished] or not self._sections:
-            live = [self._section(text, source, unfinished, unfinished + 1)]
-            self._states.pop()
+            live = [self._section(text, source, unfinished, unfinished + 1)[0]]
         return RenderedCell([*self._sections, *live])
 
-    def _forget(self, kept: int) -> None:
-        count = len(self._ends)
-        while count and self._ends[count - 1] > kept:
-            count -= 1
-        del self._sections[count:], self._ends[count:], self._states[count + 1 :]
-
-    def _section(self, text: str, source: SourceLines, first: int, end: int) -> LineChunk:
+    def _section(
+        self, text: str, source: SourceLines, first: int, end: int
+    ) -> tuple[LineChunk, SgrState]:
+        """Draw some lines; return also the state at their end."""
         base = source.starts[first]
-        state = self._states[-1]
+        state = self._end_state
         lines: list[RenderedLine] = []
-        above = self._sections[-1].end_line if self._sections else 0
-        before = self._indent if above else self._lead
+        before = self._indent if self._sections else self._lead
         for number in range(first, end):
             shown, start = source.lines[number], source.starts[number]
             if self._decoder is None:
@@ -117,8 +107,7 @@ class PlainStream:
             for row in wrap(pieces, self._width):
                 lines.append(compose([*before, *row]))
                 before = self._indent
-        self._states.append(state)
-        return LineChunk(base, above, lines)
+        return LineChunk(base, lines), state
 
 
 class PlainCutter:

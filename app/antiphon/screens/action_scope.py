@@ -9,6 +9,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Final
 
+from textual.screen import Screen
+
 from antiphon.actions import ActionContext, Mode
 from antiphon.clipboard import copy_text
 from antiphon.keymap import KeyMap
@@ -19,7 +21,6 @@ from antiphon.screens.known_models import KnownModels
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.view_state import ViewStateStore
 from antiphon.session import KernelCalls, Session
-from antiphon.textual_patches.screens import StyledOnceMixin
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Status
@@ -34,7 +35,7 @@ BEGINNING: Final = 60
 """Characters of a cell by which it is told from others."""
 
 
-class ConversationHost(StyledOnceMixin[None], ReportsFailedTasks):
+class ConversationHost(Screen[None], ReportsFailedTasks):
     """Screen that the controllers are for."""
 
     @property
@@ -49,13 +50,7 @@ class ConversationHost(StyledOnceMixin[None], ReportsFailedTasks):
         """Tell a person who looks elsewhere."""
 
     def update(self) -> None:
-        """Show what can be done now."""
-
-    def people_changed(self) -> None:
-        """Show who is here, what they do, and what can be done now."""
-
-    def suggest(self) -> None:
-        """Show what could be tried next."""
+        """Show who is here, what they do, what can be done now, and what could be tried next."""
 
     def call_action(self, name: str) -> None:
         """Do an action of the list, on the widget that has it, in any mode."""

@@ -1,4 +1,4 @@
-"""Screens of Textual: styled and dismissed once, replaced under others, gone, and as rows of text.
+"""Screens of Textual: dismissed once, replaced under others, gone, and as rows of text.
 
 Textual takes the next screen away for a second dismissal of one.
 """
@@ -21,34 +21,7 @@ from textual.widgets import Button, Input
 Result = TypeVar("Result")
 
 
-class StyledOnceMixin(Screen[Result]):
-    """Screen whose widgets are styled again when it is shown only if the app's styles have changed.
-
-    Textual styles them each time, also those of a new screen, which mounting has styled already.
-    """
-
-    _styled_in: object = None
-
-    @property
-    def _app_styles(self) -> object:
-        """State of the app on which the styles of a screen's widgets depend."""
-        app = self.app
-        return app.classes, app.pseudo_classes, app._css_update_count  # noqa: SLF001
-
-    def _post_register(self, app: App[Any]) -> None:
-        super()._post_register(app)
-        self._css_update_count = app._css_update_count  # noqa: SLF001
-
-    def on_mount(self) -> None:
-        self._styled_in = self._app_styles
-
-    def on_screen_resume(self, event: events.ScreenResume) -> None:
-        if event.refresh_styles:
-            event.refresh_styles = self._styled_in != self._app_styles
-            self._styled_in = self._app_styles
-
-
-class DismissOnceMixin(StyledOnceMixin[Result]):
+class DismissOnceMixin(Screen[Result]):
     """Screen that stays dismissed when a second click, sent before it was gone, comes to it."""
 
     @property

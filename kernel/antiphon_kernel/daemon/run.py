@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import uvloop
 from platformdirs import user_config_path, user_state_path
 
 from antiphon_kernel.client.address import (
@@ -38,7 +39,7 @@ from antiphon_kernel.config import (
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.daemon.demo_project import make_demo_project
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
-from antiphon_kernel.daemon.process import log_to, report_task_failure, run
+from antiphon_kernel.daemon.log import log_to
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
@@ -133,7 +134,7 @@ def run_kernel(settings: DaemonSettings, ready: Callable[[KernelAddress], None])
             make_demo_project(settings.data)
         # Before anything is started that would get the keys with its environment.
         models = _load_models(settings)
-        run(_run(settings, models, ready, SystemClock()))
+        uvloop.run(_run(settings, models, ready, SystemClock()))
 
 
 def _check_store(settings: DaemonSettings) -> None:
@@ -177,7 +178,6 @@ async def _run(
     settings: DaemonSettings, models: Models, ready: Callable[[KernelAddress], None], clock: Clock
 ) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(report_task_failure)
     ending: asyncio.Future[str] = loop.create_future()
 
     def end(reason: str) -> None:

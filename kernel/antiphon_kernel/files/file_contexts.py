@@ -134,11 +134,9 @@ class FileContexts:
         self._opening = WeakValueDictionary[str, asyncio.Lock]()
         """Held by those who open a file."""
         self._watcher = FolderWatcher(self._changed_on_disk)
-        self._saves: dict[ContextId, asyncio.TimerHandle] = {}
+        self._saves = WeakValueDictionary[ContextId, asyncio.Task[None]]()
         self._changed: dict[ContextId, set[str]] = {}
         """Paths that have changed since a file was looked at, of those that are being looked at."""
-        self._waiting: set[ContextId] = set()
-        """Files that are saved as soon as nobody else may be writing."""
         self._tasks = BackgroundTasks(_log)
         self.git = Git(project)
         self.checks = FileChecks(project, sources)
@@ -174,9 +172,6 @@ class FileContexts:
 
     async def close(self) -> None:
         """Look at no file any more, and save none unasked; what is under way is finished."""
-        for timer in self._saves.values():
-            timer.cancel()
-        self._saves.clear()
         await self._watcher.close()
         await self._tasks.close()  # what has begun to be written is finished
         await self.checks.close()
@@ -245,32 +240,24 @@ class FileContexts:
             self._save_later(file)
 
     def _save_later(self, file: OpenFile) -> None:
-        if not self.saves_itself:
-            return
         context = file.context.id
-        if (timer := self._saves.pop(context, None)) is not None:
-            timer.cancel()
-        loop = asyncio.get_running_loop()
-        self._saves[context] = loop.call_later(AUTOSAVE_SECONDS, self._start_saving, file)
-
-    def _start_saving(self, file: OpenFile) -> None:
-        context = file.context.id
-        del self._saves[context]
-        is_usual = self._open.get(context) is file and file.state is FileState.USUAL
-        if is_usual and context not in self._waiting:
-            self._tasks.start(self._save(file), f"saving {file.path.shown}")
+        if (waiting := self._saves.get(context)) is not None:
+            waiting.cancel()
+        if self.saves_itself:
+            self._saves[context] = self._tasks.start(self._save(file), f"saving {file.path.shown}")
 
     async def _save(self, file: OpenFile) -> None:
-        context, stop = file.context.id, file.context.users.add()
-        self._waiting.add(context)
+        """Save a file when it has been left alone, and nobody else may be writing it."""
+        await asyncio.sleep(AUTOSAVE_SECONDS)
+        if self._open.get(file.context.id) is not file or file.state is not FileState.USUAL:
+            return
+        stop = file.context.users.add()
         try:
             while await self._is_being_written(file):  # noqa: ASYNC110  another process
                 await asyncio.sleep(_WAIT_SECONDS)
-            self._waiting.discard(context)  # what is typed from here on is for another save
             if file.state is FileState.USUAL:
                 await file.save()
         finally:
-            self._waiting.discard(context)
             stop()
 
     async def _is_being_written(self, file: OpenFile) -> bool:

@@ -121,9 +121,7 @@ def _kind(error: Exception, text: str) -> ErrorKind:
         if isinstance(error, kind):
             return found
     status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else None
-    is_short = (
-        status in {400, 413} and isinstance(error, exceptions.ModelHTTPError) and not error.body
-    )
+    is_short = status in {400, 413} and not getattr(error, "body", None)
     if isinstance(error, exceptions.ModelContextWindowExceededError) or is_short:
         return ErrorKind.CONTEXT_TOO_LONG
     if TOO_LONG.search(text) and not LIMITED.search(text):

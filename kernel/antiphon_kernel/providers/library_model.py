@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing, contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -31,7 +31,6 @@ from antiphon_kernel.providers.library_events import (
 from antiphon_kernel.providers.model_config import ModelConfig
 from antiphon_kernel.providers.provider import ModelPrompt
 from antiphon_kernel.types.frozen_json import JsonObject
-from antiphon_kernel.types.memory import without_collection
 
 CONNECTING: Final = 15.0
 """Seconds for a connection, and for what is sent over it."""
@@ -53,8 +52,6 @@ tls_context = cache(httpx2.create_ssl_context)
 class _RequestInConstruction:
     """A request until it is sent."""
 
-    pause: ExitStack
-    """The pause of the garbage collector; a long context makes many objects, all of them kept."""
     whole: dict[str, Any] = field(default_factory=dict)
     """By name, the members of its body that the library of the service has not been given."""
     received: list[httpx2.Response] = field(default_factory=list)
@@ -63,11 +60,6 @@ class _RequestInConstruction:
     is_recorded: bool = False
     """Its body is kept, and it is not sent."""
     body: Any = None
-
-    async def trace(self, event: str, _info: object) -> None:
-        """End the pause once the body is sent: what there is to collect is looked for meanwhile."""
-        if event.endswith("send_request_body.complete"):
-            self.pause.close()
 
     def completed(self, request: httpx2.Request) -> httpx2.Request:
         """Return a request with the members that were held back in its body."""
@@ -90,15 +82,13 @@ _building: ContextVar[_RequestInConstruction | None] = ContextVar("_building", d
 
 @contextmanager
 def building_request() -> Iterator[_RequestInConstruction]:
-    """Pause the garbage collector until a client has sent the request that is built meanwhile."""
-    with ExitStack() as pause:
-        pause.enter_context(without_collection())
-        building = _RequestInConstruction(pause)
-        token = _building.set(building)
-        try:
-            yield building
-        finally:
-            _building.reset(token)
+    """Let a client know of the request that is built meanwhile."""
+    building = _RequestInConstruction()
+    token = _building.set(building)
+    try:
+        yield building
+    finally:
+        _building.reset(token)
 
 
 def hold_back(resource: Any, name: str) -> None:
@@ -133,7 +123,6 @@ class ServiceClient(httpx2.AsyncClient):
             if building.is_recorded:
                 building.body = json.loads(await request.aread())
                 raise httpx2.ConnectError("not to be sent", request=request)
-            request.extensions["trace"] = building.trace
         # The libraries set times of their own, or none.
         request.extensions["timeout"] = self.timeout.as_dict()
         response = await super().send(request, **options)

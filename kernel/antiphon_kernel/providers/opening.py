@@ -230,7 +230,7 @@ class RemoteModel:
         except AntiphonError as error:
             yield ProviderError(error.message, ErrorKind.NOT_INSTALLED)
             return
-        async with aclosing(model.stream(await request.read())) as events:
+        async with aclosing(model.stream(request.prompt)) as events:
             async for event in events:
                 if isinstance(event, ProviderError):
                     said = event.message.rstrip() + self._advice(event.kind)

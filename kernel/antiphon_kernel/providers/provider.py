@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -51,8 +51,8 @@ class RoundRequest:
 
     context_id: ContextId
     round: int
-    read: Callable[[], Awaitable[ModelPrompt]]
-    """Returns the whole prompt, with the conversation as it is at that moment."""
+    prompt: ModelPrompt
+    """The whole prompt, with the conversation as it is now."""
 
 
 class Provider(Protocol):

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import regex
 
@@ -54,43 +54,6 @@ _LOOK_AROUND: Final = re.compile(r"\(\?<?[!=][^()\[\]\\|]*\)")
 """A simple one: what is in it is no part of the match."""
 
 
-class Query(Protocol):
-    """Something to look for. A match lies within one line."""
-
-    literals: Sequence[str]
-    """Strings that every matching line contains exactly; empty if none are known."""
-
-    def lines(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end (without its newline) of each line that may match, in order."""
-
-    def matches(self, line: str) -> Iterator[tuple[int, int]]:
-        """Start and end of each match in a line, in order, not overlapping."""
-
-
-class LiteralQuery:
-    """Exactly these characters."""
-
-    def __init__(self, wanted: str) -> None:
-        """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
-        _check_one_line(wanted)
-        self._wanted = wanted
-        self.literals: Sequence[str] = (wanted,)
-
-    def lines(self, text: str) -> Iterator[tuple[int, int]]:
-        found = text.find(self._wanted)
-        while found >= 0:
-            start, end = text.rfind("\n", 0, found) + 1, line_end(text, found)
-            yield start, end
-            found = text.find(self._wanted, end)
-
-    def matches(self, line: str) -> Iterator[tuple[int, int]]:
-        found = line.find(self._wanted)
-        while found >= 0:
-            end = found + len(self._wanted)
-            yield found, end
-            found = line.find(self._wanted, end)
-
-
 def _check_one_line(wanted: str) -> None:
     """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
     if wanted and "\n" not in wanted:
@@ -108,7 +71,7 @@ def line_end(text: str, offset: int) -> int:
     return end if end >= 0 else len(text)
 
 
-class RegexQuery:
+class Query:
     """A regular expression in the syntax of Python's `re`; can be used for one search.
 
     A match lies within one line, whatever the pattern says. Lines are not tried one by one where
@@ -134,8 +97,10 @@ class RegexQuery:
         self._seconds = self._left = seconds
         self._line_seconds = line_seconds
         self.literals: Sequence[str] = tuple(required_literals(pattern))
+        """Strings that every matching line contains exactly; empty if none are known."""
 
     def lines(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end (without its newline) of each line that may match, in order."""
         last = len(text) - text.endswith("\n")
         start = 0 if text else 1
         while start <= last:

@@ -61,8 +61,8 @@ class ContextListParams(Params):
     the answer then says how many blocks others have changed since."""
 
 
-class ContextInfo(Result):
-    """One context."""
+class ContextStateResult(Result):
+    """The context as it is now."""
 
     context_id: str
     label: str
@@ -81,11 +81,6 @@ class ContextInfo(Result):
     """Name of that context."""
     source_version: int | None = None
     """The version of that context that was copied."""
-
-
-class ContextStateResult(ContextInfo):
-    """The context as it is now."""
-
     context_version: int
 
     @classmethod
@@ -367,9 +362,6 @@ async def _place(call: Call, reference: str, context: Context, document: Documen
     return document.order.index(block)
 
 
-_PIECE: Final = 65_536
-
-
 class ExportFormat(StrEnum):
     """In which form a context leaves the kernel."""
 
@@ -504,7 +496,7 @@ async def import_(call: Call, params: ContextImportParams) -> ContextImportResul
     limit = call.kernel.limits.export_code_points
     if len(params.text) > limit:
         raise _too_large("The text has", limit, "antiphon import")
-    return await imported(call, _in_pieces(params.text), params.label)
+    return await imported(call, _one_piece(params.text), params.label)
 
 
 async def imported(
@@ -521,9 +513,8 @@ async def imported(
     )
 
 
-async def _in_pieces(text: str) -> AsyncIterator[bytes]:
-    for at in range(0, len(text), _PIECE):
-        yield text[at : at + _PIECE].encode()
+async def _one_piece(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
 
 
 def _too_large(what: str, limit: int, command: str) -> AntiphonError:

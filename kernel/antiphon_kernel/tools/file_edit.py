@@ -20,7 +20,7 @@ from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines, split_lines
 from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
 from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
-from antiphon_kernel.tools._common import WRITING, check_version
+from antiphon_kernel.tools._common import WRITING, text_at
 from antiphon_kernel.tools.edit import current_offset, plan_operations, reject_grown_text
 from antiphon_kernel.tools.file import FileInfo, FileParams, file_info
 from antiphon_kernel.types.block_metadata import FINDINGS
@@ -143,12 +143,9 @@ async def _plan_text(
 ) -> list[TextSplice]:
     """The splices that put a text in the place of one that stands in a version once, or now."""
     context, block = file.context, file.block
-    text, version = file.now()
-    if base_version is not None and base_version != version:
-        check_version(context, block, base_version)
-        text = (await context.history(block)).text(None, base_version)
-        if text.count(old) != 1:
-            text, base_version = file.now().text, None
+    text = await text_at(context, block, base_version)
+    if text.count(old) != 1:
+        text, base_version = file.now().text, None
     places = _places(text, old)
     if len(places) != 1:
         raise await asyncio.to_thread(_no_place, file.path.shown, text, old, places)
@@ -222,7 +219,7 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
             await files.check_free(part.path)
         else:
             known[part.path] = await call.file(part.path)
-    edits = {part.path: [partial(plan_patch, patch=part.patch)] for part in parts}
+    edits = {part.path: [partial(plan_patch, patch=part)] for part in parts}
     planned = plan_files(edits, known)
     if params.dry_run:
         return FilePatchResult(files=[one.shown() for one in planned])

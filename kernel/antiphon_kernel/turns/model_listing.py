@@ -167,12 +167,8 @@ async def _check(models: Models, name: str) -> CheckedModel:
 
 async def _ask(provider: Provider) -> ProviderError | None:
     """Return the error that a short request fails with; None if it is answered."""
-
-    async def read() -> ModelPrompt:
-        question = UserMessage((TextBlock("Say OK."),))
-        return ModelPrompt(ModelRequest((question,)), max_tokens=_CHECK_TOKENS)
-
-    request = RoundRequest(_NO_CONTEXT, 0, read=read)
+    question = ModelRequest((UserMessage((TextBlock("Say OK."),)),))
+    request = RoundRequest(_NO_CONTEXT, 0, ModelPrompt(question, max_tokens=_CHECK_TOKENS))
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             match event:

@@ -14,8 +14,8 @@ from antiphon_kernel.layout import (
     Announcement,
     CompactionError,
     LayoutReading,
-    LayoutTail,
     ModelRequest,
+    tail_texts,
     weigh,
 )
 from antiphon_kernel.messages import (
@@ -155,7 +155,7 @@ class PromptReader:
             return read
         return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
-    async def _tail(self, reading: LayoutReading) -> LayoutTail:
+    async def _tail(self, reading: LayoutReading) -> tuple[str, ...]:
         context = self.context
         announcement = await read_announcement(
             context,
@@ -166,7 +166,7 @@ class PromptReader:
         )
         files = await file_changes(self.kernel, reading.items)
         announcement = self.announced(replace(announcement, files=files))
-        return LayoutTail(shown_sources(context.document), announcement)
+        return tail_texts(shown_sources(context.document), announcement)
 
     async def read_within(self) -> ReadPrompt:
         """Return the prompt as it is now, compacted first if it is larger than the model takes.

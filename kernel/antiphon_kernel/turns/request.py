@@ -10,7 +10,7 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.layout import BlockAuthor, BlockPosition
+from antiphon_kernel.layout import BlockAuthor, BlockPosition, item_text
 from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message
 from antiphon_kernel.providers import RemoteProvider
 from antiphon_kernel.registry import Params, Result, tool
@@ -92,7 +92,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
             window = asked.model.config.window
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
-    size = sum([part.code_points for part in reading.parts])
+    size = sum([len(item_text(item, reading.reader)) for item in reading.items])
     what = f"The messages have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "exclude blocks")
     await context.wait_persisted()

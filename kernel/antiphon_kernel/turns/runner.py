@@ -117,7 +117,6 @@ class TurnRunner:
         """Those whose names are no models'."""
         self._works: list[Job] = []
         self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
-        self._latest: dict[tuple[ContextId, str], Job] = {}
         self._names: dict[str, str] = {}
         """Name of the model or agent by its principal's id."""
         self.permissions = PermissionDesk(
@@ -314,6 +313,11 @@ class TurnRunner:
         """Return what runs and waits in a context, in the order in which it was asked for."""
         return [work for work in self._works if work.context == context.id]
 
+    def _latest(self, context: ContextId, model: str) -> Job | None:
+        """Return the turn of a model behind which the next one in a context waits."""
+        turns = (one for one in reversed(self._works) if one.prompt is not None)
+        return next((one for one in turns if (one.context, one.model) == (context, model)), None)
+
     async def _resume(self, context: ContextId | None = None) -> None:
         """Let the turns go on, here or everywhere, whose calls waited when the kernel ended."""
         turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
@@ -354,10 +358,9 @@ class TurnRunner:
                 have to go, its command ends; it does not begin if it still waits.
             undecided: calls that wait for people, with which the turn goes on.
         """
-        before = self._latest.get((context.id, model))
+        before = self._latest(context.id, model)
         asker = Asker(self._kernel, sender, Permission.WRITE)
         work = Job(context.id, model, prompt, model, waiting=before is not None)
-        self._latest[context.id, model] = work
 
         async def play(writer: BlockWriter, presence: WriterPresence) -> None:
             try:
@@ -478,8 +481,6 @@ class TurnRunner:
             work.turn = None
             stop_using()
             asker.close()
-            for key in [key for key, latest in self._latest.items() if latest is work]:
-                del self._latest[key]
 
         work.task.add_done_callback(ended)
 
@@ -560,7 +561,7 @@ class TurnRunner:
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
             return
-        due = [model for model in self.models if (context.id, model) not in self._latest]
+        due = [model for model in self.models if self._latest(context.id, model) is None]
         if not due:
             return
         system = self._kernel.system

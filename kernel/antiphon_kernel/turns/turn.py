@@ -20,7 +20,7 @@ from antiphon_kernel.messages import Thinking
 from antiphon_kernel.providers import events
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, StopReason, ToolCallEvent
 from antiphon_kernel.providers.model_config import TokenUsage
-from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
+from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
@@ -496,8 +496,10 @@ def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
 
 @dataclass(slots=True)
 class _Answer:
-    """The answer of one request, as far as it came."""
+    """The answer to one request, as far as it came."""
 
+    read: ReadPrompt
+    """What the model was given."""
     error: ProviderError | None = None
     reason: str | None = None
     usage: TokenUsage | None = None
@@ -521,7 +523,6 @@ class Turn(BaseTurn):
     _used: TokenUsage = field(default_factory=TokenUsage)
     _refused: ReadPrompt | None = None
     _overflowed: bool = False
-    _read_last: ReadPrompt | None = None
 
     def __post_init__(self) -> None:
         writer = self.writer
@@ -572,17 +573,16 @@ class Turn(BaseTurn):
             error = answer.error
             if error is None:
                 await blocks.end_notice()
-                if self._read_last is not None:  # the model has read what it was given
-                    self.model.looked[self.writer.context.id] = self._read_last.version
+                self.model.looked[self.writer.context.id] = answer.read.version
                 return
             if blocks.has_shown:
                 raise TurnFailed(error.message, error.kind)
             await blocks.end_block(error.kind)
-            if error.kind is ErrorKind.CONTEXT_TOO_LONG and self._read_last is not None:
+            if error.kind is ErrorKind.CONTEXT_TOO_LONG:
                 compactions += 1
                 if compactions > _COMPACTIONS:
                     raise TurnFailed(error.message, error.kind)
-                self._refused = self._read_last
+                self._refused = answer.read
                 continue
             attempts += 1
             seconds = delay_before(attempts, error)
@@ -595,7 +595,8 @@ class Turn(BaseTurn):
     async def _ask(self, blocks: RoundBlocks) -> _Answer:
         """Send one request and write its events into blocks."""
         self.presence.write_in(None)
-        answer, request = _Answer(), RoundRequest(self.writer.context.id, self.round, self._read)
+        answer = _Answer(await self._read())
+        request = RoundRequest(self.writer.context.id, self.round, answer.read.prompt)
         async with aclosing(self.model.provider.stream(request)) as answered:
             async for event in answered:
                 await blocks.take(event, answer)
@@ -610,24 +611,21 @@ class Turn(BaseTurn):
             await blocks.end_block(None if is_natural else answer.reason)
         return answer
 
-    async def _read(self) -> ModelPrompt:
+    async def _read(self) -> ReadPrompt:
         """Return what the model reads now: all that was written, streams included.
 
-        Raises TurnFailed, also through its provider, if it is too long or cannot be read.
+        Raises TurnFailed if it is too long or cannot be read.
         """
-        reader = self.reader
+        refused, overflowed = self._refused, self._overflowed
+        self._refused, self._overflowed = None, False
         try:
-            if self._refused is not None:
-                read = await reader.read_smaller(self._refused)
-                self._refused = None
-            elif self._overflowed:
-                read = await reader.read_compacted()
-            else:
-                read = await reader.read_within()
+            if refused is not None:
+                return await self.reader.read_smaller(refused)
+            if overflowed:
+                return await self.reader.read_compacted()
+            return await self.reader.read_within()
         except AntiphonError as error:
             raise TurnFailed(error.message, str(error.code)) from error
-        self._read_last, self._overflowed = read, False
-        return read.prompt
 
     def _budgets(self) -> tuple[tuple[float, float | None, str, str], ...]:
         """Return of each budget what is used, the limit, its unit, and how a limit is said."""
@@ -661,15 +659,14 @@ class Turn(BaseTurn):
 
     async def _count(self, answer: _Answer, blocks: RoundBlocks) -> None:
         """Take in what a request has used, as far as its provider says."""
-        usage, read, model = answer.usage, self._read_last, self.model
+        usage, read, model = answer.usage, answer.read, self.model
         if usage is None:
             return
         used = usage.priced(model.config.price)
         self._used += used
-        if read is not None:
-            model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
-            if model.config.window is not None and usage.input_tokens > model.config.window.input:
-                self._overflowed = True
+        model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
+        if model.config.window is not None and usage.input_tokens > model.config.window.input:
+            self._overflowed = True
         await self.count(used, blocks.last)
 
     def call_ids(self) -> set[str]:

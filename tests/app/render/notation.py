@@ -60,7 +60,7 @@ def marks(style: Style) -> str:
 
 def written(cell: RenderedCell) -> str:
     """All lines in the notation; spaces at line ends on a background are kept."""
-    return "\n".join(_line(cell.strip(number)) for number in range(cell.line_count))
+    return "\n".join(_line(cell.line(number).strip) for number in range(cell.line_count))
 
 
 def plain(cell: RenderedCell) -> list[str]:

@@ -233,7 +233,7 @@ views = st.builds(
 def test_every_view_fits_its_width_and_has_all_its_places(view: CellView, width: int) -> None:
     cell = render_cell(view, width, THEME)
     assert cell.line_count > 0
-    assert all(cell.strip(number).cell_length <= width for number in range(cell.line_count))
+    assert all(cell.line(number).strip.cell_length <= width for number in range(cell.line_count))
     places = [cell.place_of(offset) for offset in range(len(view.text) + 1)]
     assert places == sorted(places)
     assert places[-1][0] < cell.line_count
@@ -316,7 +316,7 @@ def test_change_of_a_file_is_drawn_where_it_is_made_in_the_colours_of_its_langua
     assert shown[3:6] == ["3 - x3 = None", "3 + return 3", "4   x4 = None"]
     assert shown[8:] == ["…", *(f"{n}   x{n} = None" for n in (25, 26, 27)), "28 - x28 = None",
                          "28   x29 = None", "29   x30 = None"]  # fmt: skip
-    styles = [one.style for one in cell.strip(4) if one.text.strip() == "return"]
+    styles = [one.style for one in cell.line(4).strip if one.text.strip() == "return"]
     assert styles == [on_ground(THEME.code.keyword) + THEME.edit_surface]
 
 

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render import code_source
 from antiphon.render.code_source import CodeSource, PageCutter, page_of_code
 from antiphon.render.lines import RenderedCell, SegmentedText
-from antiphon.render.text_lines import highlighted_lines
 from tests.app.render.notation import THEME, picture
 from tests.app.widgets.editor.texts import applied, fractions, splice_of
 
@@ -71,23 +69,3 @@ def test_lines_are_coloured_after_an_edit_as_if_they_were_read_afresh(
     fresh = CodeSource(lines, "python")
     for one in WINDOW:
         assert source.spans(one, THEME) == fresh.spans(one, THEME), (one, lines[one])
-
-
-def test_a_letter_has_a_few_lines_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-
-    def counted(code: str, *more: object) -> object:
-        read.append(code.count("\n") + 1)
-        return highlighted_lines(code, *more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(code_source, "highlighted_lines", counted)
-    lines = CODE.split("\n")
-    source = CodeSource(lines, "python")
-    for one in WINDOW:
-        source.spans(one, THEME)
-    read.clear()
-    lines[312] += "x"
-    source.replaced(312, 312, 312)
-    for one in WINDOW:
-        source.spans(one, THEME)
-    assert sum(read) < 10

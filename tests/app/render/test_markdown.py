@@ -117,7 +117,7 @@ def test_lines_of_any_text_fit_and_hold_no_control_characters_and_places_lead_ba
     assert places == sorted(places)
     for row, column in places:
         assert 0 <= row < cell.line_count
-        assert 0 <= column <= cell.strip(row).cell_length
+        assert 0 <= column <= cell.line(row).strip.cell_length
     for number, line in enumerate(cell.lines):
         assert line.strip.cell_length == cell_len(line.text) <= width
         assert not any(character < " " or "\x7f" <= character < "\xa0" for character in line.text)

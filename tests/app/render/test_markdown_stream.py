@@ -27,10 +27,9 @@ def drawn_whole(text: str, width: int = WIDTH) -> RenderedCell:
         above = source.lines[unit.line - 1] if unit.line else ""
         if index and (not unit.follows_item or not above.strip(" \t")):
             lines.insert(0, compose([]))
-        line = sections[-1].end_line if sections else 0
-        sections.append(LineChunk(source.starts[unit.line], line, lines))
+        sections.append(LineChunk(source.starts[unit.line], lines))
     if not sections:
-        sections = [LineChunk(0, 0, [compose([WrapPiece("", THEME.text, 0)])])]
+        sections = [LineChunk(0, [compose([WrapPiece("", THEME.text, 0)])])]
     return RenderedCell(sections)
 
 
@@ -82,14 +81,6 @@ def test_cost_of_a_flush_does_not_grow_with_what_is_drawn(name: str) -> None:
     quarter = len(costs) // 4
     early, late = sum(costs[quarter : 2 * quarter]), sum(costs[-quarter:])
     assert late < 1.2 * early
-
-
-def test_typing_far_up_draws_only_what_is_typed_in() -> None:
-    text = LONG_TEXTS["paragraphs"]
-    stream = MarkdownStream(80, THEME)
-    whole = calls_made(stream, text)
-    typed = calls_made(stream, text[:200] + "x" + text[200:])
-    assert typed < whole / 10
 
 
 def test_picture_given_out_stays_as_it_was() -> None:

@@ -28,7 +28,7 @@ def rows(text: str, width: int = 40) -> list[str]:
 
 
 def style_of(text: str, word: str) -> Style:
-    for segment in drawn(text).strip(0):
+    for segment in drawn(text).line(0).strip:
         if word in segment.text:
             assert segment.style is not None
             return segment.style
@@ -41,7 +41,7 @@ def style_of(text: str, word: str) -> Style:
 def test_sgr_state_goes_on_over_lines() -> None:
     assert style_of("\x1b[1mone\ntwo", "one").bold
     cell = drawn("\x1b[1mone\ntwo")
-    assert ("two", True) in [(one.text, one.style and one.style.bold) for one in cell.strip(1)]
+    assert ("two", True) in [(one.text, one.style and one.style.bold) for one in cell.line(1).strip]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_flood_of_sequences_is_drawn_by_parts() -> None:
     cell = CellRenderer(40, THEME).update(view("tool_result", text))
     assert cell.drawn_count == 0
     cell, last = cell.settled(cell.line_count - 1, 20)
-    assert cell.strip(last).text == "  x"
+    assert cell.line(last).strip.text == "  x"
     assert cell.drawn_count < 100
 
 

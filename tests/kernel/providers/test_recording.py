@@ -152,14 +152,10 @@ def says(text: str) -> Recording:
     )
 
 
-async def unread() -> ModelPrompt:
-    raise AssertionError("recordings read nothing")
-
-
 async def play(
     provider: ScriptedProvider, context: ContextId = HERE, round_number: int = 0
 ) -> list[TurnEvent]:
-    request = RoundRequest(context, round_number, unread)
+    request = RoundRequest(context, round_number, ModelPrompt())
     return [event async for event in provider.stream(request)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gc
 import hashlib
 from dataclasses import replace
 from typing import Any
@@ -25,7 +24,6 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.providers import (
     ModelKind,
     ModelPrompt,
-    ProviderError,
     RemoteProvider,
     TextDelta,
 )
@@ -74,15 +72,10 @@ async def sent(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-async def test_equal_prompts_give_the_same_bytes_and_leave_the_collector_on(
-    wire: ModelServer, kind: ModelKind
-) -> None:
+async def test_equal_prompts_give_the_same_bytes(wire: ModelServer, kind: ModelKind) -> None:
     for _ in range(2):
         await sent(wire, wire.model(kind), kind, prompt_of(*CONVERSATION))
     assert wire.requests[0].text == wire.requests[1].text
-    nowhere = wire.model(kind, base_url="http://127.0.0.1:1")
-    assert isinstance((await ask(nowhere))[-1], ProviderError)
-    assert gc.isenabled(), "it is off only until a request is sent, or cannot be"
 
 
 async def test_messages_have_all_results_of_a_batch_in_one_message(wire: ModelServer) -> None:

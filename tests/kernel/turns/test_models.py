@@ -170,7 +170,7 @@ async def test_check_asks_for_little_and_says_who_does_not_answer(
             "error_kind": "unauthorised",
         },
     ]
-    prompt = await good.asked[0].read()
+    prompt = good.asked[0].prompt
     assert prompt.max_tokens <= 16 and prompt.tools == ()
     assert stage.headers() == []
     await stage.call("model.check", model="claude")

@@ -32,6 +32,7 @@ from tests.kernel.turns.stage import (
     Stage,
     open_asking,
     open_kernel,
+    remote,
     write_raw,
 )
 from tests.waiting import until
@@ -425,8 +426,8 @@ class House:
 
     async def start(self) -> None:
         kernel = await open_kernel(self.folder)
-        models = {"aria": self.provider} if self.has_model else {}
-        runner = TurnRunner(kernel, Models(models, permissions={"aria": PermissionPolicy()}))
+        models = remote(self.provider, PermissionPolicy()) if self.has_model else Models()
+        runner = TurnRunner(kernel, models)
         self.stage = Stage(kernel, await kernel.context(), runner)
 
     async def stop(self) -> None:

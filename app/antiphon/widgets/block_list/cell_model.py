@@ -40,7 +40,6 @@ from antiphon_kernel.types.block_metadata import (
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
-from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -257,8 +256,6 @@ class CellModel:
         """Ends the following of the document."""
         self.branches = Branches(document, self._redraw)
         self.deliveries = Deliveries(document, self._redraw)
-        self._editors: dict[str, str] = {}
-        """Names of those who have edited an output, by its block."""
         self._referred: dict[str, ReferredLines] = {}
         self._labels: Mapping[str, str] = {}
         """Of contexts, by id."""
@@ -335,7 +332,6 @@ class CellModel:
             question=self._question(header),
             is_sending=block in self.deliveries.sending,
             collapsed=self.is_folded(block),
-            edited_by=self._editors.get(block, ""),
             siblings=self.branches.labels.get(block, ""),
             source_context=self._labels.get(header.source_context or ""),
             is_read_from=block == self._read_from,
@@ -387,17 +383,6 @@ class CellModel:
         folds = dict.fromkeys(blocks, folded)
         self.folds |= folds
         self._redraw(folds)
-
-    def lacks_editors(self, block: str) -> bool:
-        """Return whether it is to be found out who has edited an output."""
-        header = self.document.header(block)
-        is_edited = header.edited_after_done and header.kind == BlockKind.TOOL_RESULT
-        return is_edited and block not in self._editors
-
-    def show_editors(self, block: str, principals: Iterable[str]) -> None:
-        names = {OWN_NAME if one == self.me else self.name(one)[0] for one in principals}
-        self._editors[block] = join_names(sorted(names))
-        self._redraw([block])
 
     def show_lines(self, block: str, lines: ReferredLines) -> None:
         """Show the lines of a file in the cell that refers to them."""
@@ -579,7 +564,6 @@ class CellModel:
 
     def _follow_text(self, text: TextChange) -> bool:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
-        self._editors.pop(text.block, None)
         if text.splices:
             self.cursors.shift(text.block, text.splices)
         elif self.cursors.of(text.block):

@@ -115,19 +115,11 @@ class CellPainter:
         self._labels: dict[int, tuple[CursorLabel, ...]] = {}
         self.flags: dict[int, tuple[CursorLabel, ...]] = {}
         """Names of cursors in lines, drawn before, that have no room for them."""
-        self._ink = Highlights(
-            StyleSpan(one.start, one.end, ink_style(one, look.gutters.theme)) for one in look.ink
-        )
-        self._inked: set[int] = set()
-        """Lines with new text."""
         if (picture := look.picture) is not None:
             for cursor in look.cursors:
                 line, column = picture.place_of(cursor.offset)
                 label = CursorLabel.of(cursor, column, look.gutters.theme)
                 self._labels[line] = (*self._labels.get(line, ()), label)
-            for one in look.ink:
-                first, last = picture.place_of(one.start)[0], picture.place_of(one.end)[0]
-                self._inked.update(range(first, last + 1))
 
     def strip(self, line: int) -> Strip:
         """The row of a line; those above the first are below 0."""
@@ -151,7 +143,7 @@ class CellPainter:
         is_last = picture is not None and line == picture.line_count - 1
         row, self.flags[line] = _painted(
             tuple(self._gutter(line, number)),
-            tuple(picture.strip(line) if picture is not None else [Segment(end, theme.dim)]),
+            tuple(picture.line(line).strip if picture is not None else [Segment(end, theme.dim)]),
             tuple(self._marks(line)),
             self._labels.get(line, ()),
             look.gutters.columns,
@@ -177,10 +169,9 @@ class CellPainter:
         )
 
     def _marks(self, line: int) -> Iterator[StyleSpan]:
-        layers = [self._ink, *self._layers] if line in self._inked else self._layers
-        if self.look.picture is not None and layers:
+        if self.look.picture is not None and self._layers:
             rendered = self.look.picture.line(line)
-            for layer in layers:
+            for layer in self._layers:
                 yield from layer.marks(rendered)
 
 
@@ -213,6 +204,7 @@ def _layers(look: CellStyle) -> list[Highlights]:
     theme = look.gutters.theme
     blame, selections = theme.blame, theme.selections
     layers = [
+        Highlights(StyleSpan(one.start, one.end, ink_style(one, theme)) for one in look.ink),
         Highlights(
             StyleSpan(tint.start, tint.end, blame[tint.colour % len(blame)]) for tint in look.tints
         ),

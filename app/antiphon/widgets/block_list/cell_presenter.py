@@ -315,10 +315,6 @@ class CellPresenter:
             return not self._is_named(top.block)
         return top.line > 0 or self._names_above(top.block)
 
-    def running_head_key(self, block: str) -> tuple[object, ...]:
-        parent, versions = self._source.header(block).parent, self._source.versions
-        return block, versions[block], versions[parent or ""], self.gutters
-
     def running_head(self, block: str) -> Strip:
         """Draw a row that names the author of a cell, and what the cell answers."""
         header, words = self._source.header(block), ""
@@ -407,8 +403,6 @@ class FrameBuffer:
         self.cells: dict[str, CellPainter] = {}
         """Of the last frame."""
         self._strips: list[Strip] = []
-        self._head: tuple[tuple[object, ...], Strip] | None = None
-        """The running head that was drawn last, and what it depends on."""
         self.has_head = False
         """Whether the first row is a running head."""
 
@@ -441,10 +435,7 @@ class FrameBuffer:
             and looks.is_head_away(top)
         )
         if top is not None and self.has_head:
-            key = looks.running_head_key(top.block)
-            if self._head is None or self._head[0] != key:
-                self._head = key, looks.running_head(top.block)
-            strips[0] = self._head[1]
+            strips[0] = looks.running_head(top.block)
         self._add_flags(strips, places, cells, looks)
         changed = _changed(strips, self._strips)
         self.cells, self._strips = cells, strips

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
-from functools import cache
 from itertools import chain, count
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -155,13 +154,11 @@ class GutterStyle(NamedTuple):
 
 
 class GutterPainter:
-    """Draws gutters at one width in one theme, and remembers them."""
+    """Draws gutters at one width in one theme."""
 
     def __init__(self, columns: Columns, theme: CellTheme) -> None:
         self.columns = columns
         self.theme = theme
-        self.beside: Final = cache(self._beside)
-        """Returns what is left of one line of a cell."""
 
     def head(self, look: GutterStyle) -> Strip:
         """The line above a cell with its author's name, where the gutter has no room for it."""
@@ -210,7 +207,8 @@ class GutterPainter:
         number = f"{row.text:>{self.columns.gutter - 2}}"
         return Strip([Segment(number, style), mark, _GAP], self.columns.gutter)
 
-    def _beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
+    def beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
+        """Return what is left of one line of a cell."""
         author = self.theme.author(look.colour)
         sign = _FOCUSED_BAR if look.is_focused else _DRIFT_BAR if look.is_drift else _BAR
         bar = Segment(sign, Style(color=author.color))

@@ -145,7 +145,6 @@ class SyncConnection:
         self.receipts = AckTracker(self._saved)
         self.pace = RateLimiter(limits)
         self._loop = asyncio.get_running_loop()
-        self.since = self._loop.time()
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False
@@ -159,8 +158,6 @@ class SyncConnection:
         self.awareness_client: int | None = None
         self.goodbye: CloseFrame | None = None
         self._finished: asyncio.Future[None] = self._loop.create_future()
-        self.sending_since: float | None = None
-        """When the frame that the client does not read was handed over."""
         self.is_listened_to = False
         """Whether the next message is waited for, and nothing else."""
         self.pause = BatchPause(limits.read_tick, _ENOUGH, self._loop.time)

@@ -111,7 +111,7 @@ def check_screen(app: SampleApp) -> None:
         else:
             fresh.set_folded([place.block], app.source.is_folded(place.block))
             picture = render_cell(fresh.view(place.block), width, THEME)
-            assert shown[row].endswith(picture.strip(place.line).text.rstrip())
+            assert shown[row].endswith(picture.line(place.line).strip.text.rstrip())
 
 
 def check_filled(app: SampleApp, ids: list[str]) -> None:
