@@ -387,6 +387,7 @@ COMMON: Final[dict[str, str]] = {
 @cache
 def described_schema(model: type[BaseModel]) -> dict[str, Any]:
     """JSON Schema of a model; where its source is not at hand, without the descriptions."""
+    model.model_rebuild()  # of two threads that do this at once, none sees it half done
     return model.model_json_schema(schema_generator=_DescribedSchema)
 
 

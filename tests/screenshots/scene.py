@@ -14,7 +14,7 @@ from antiphon_kernel.config import KernelConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import ModelConfig, ModelKind, PermissionPolicy
+from antiphon_kernel.providers import ModelConfig, ModelKind
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
 from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import Registry
@@ -28,6 +28,7 @@ from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
 from tests.app.opened import Writer
+from tests.policies import policy_of
 
 NOW_MS: Final = 1_764_000_000_000
 
@@ -128,7 +129,7 @@ async def open_scene(
             clock=FixedClock(),
             ids=CountingIds(),
         )
-        policy = PermissionPolicy.parse({"block_edit": "ask"})
+        policy = policy_of({"block_edit": "ask"})
         asking = [ModelConfig(one, ModelKind.SCRIPTED, "", permissions=policy) for one in playing]
         await kernel.rename("demo")
         turns = TurnRunner(kernel, Models(playing, config=KernelConfig(models=tuple(asking))))

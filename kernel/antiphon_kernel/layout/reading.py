@@ -126,7 +126,7 @@ def join_views(
     for view in views:
         first = view.messages[0] if view.messages else None
         if first is not None and last and type(first) is not type(last[0]):
-            messages.append(last[0] if len(last) == 1 else _joined(last))
+            messages.append(_joined(last))
             last, blocks = [], 0
         starts.append((len(messages), blocks))
         if first is None:
@@ -134,7 +134,7 @@ def join_views(
         last.append(first)
         blocks += len(first.content)
         if len(view.messages) > 1:
-            messages.append(first if len(last) == 1 else _joined(last))
+            messages.append(_joined(last))
             messages.extend(view.messages[1:-1])
             last, blocks = [view.messages[-1]], len(view.messages[-1].content)
     if last:
@@ -407,7 +407,6 @@ class LayoutReading:
     """Part of a layout that one model reads, as it reads it."""
 
     reader: LayoutReader
-    admitted: ContributionFilter
     shown: Layout
     parts: tuple[ReadPart, ...]
     """The summary, if there is one, and each turn."""
@@ -498,11 +497,9 @@ def read_layout(
         live: id of the turn that is played; the last one if absent.
         exact: leave cache points between a call and its results.
         is_plain: leave out headers and paths: the model calls no tools.
-        before: what was read of an earlier layout, from which the turns are taken that are the
-            same objects and that this reader reads in the same way.
+        before: what was read of an earlier layout with the same filter, from which the turns are
+            taken that are the same objects and that this reader reads in the same way.
     """
-    if before is not None and before.admitted != admitted:
-        before = None
     shown = visible(layout, admitted, live=live, before=before.shown if before else None)
     reader = LayoutReader.of(layout, model, is_plain=is_plain)
     known: dict[int, ReadPart] = {}
@@ -513,7 +510,7 @@ def read_layout(
         items.insert(0, (shown.summary,))
     parts = tuple([known.get(id(one)) or ReadPart(one, reader) for one in items])
     points = _cache_points(parts, live, exact=exact)
-    return LayoutReading(reader, admitted, shown, parts, points)
+    return LayoutReading(reader, shown, parts, points)
 
 
 def _cache_points(parts: Sequence[ReadPart], live: str | None, *, exact: bool) -> CachePoints:

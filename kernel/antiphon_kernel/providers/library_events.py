@@ -342,9 +342,9 @@ class _Mapping:
             return None if is_blank(block.text) else block.text
         if isinstance(block, UnknownBlock):
             return block.raw.canonical()
-        if (file := self.prompt.files.get(block.hash)) is None:
+        if (data := self.prompt.files.get(block.hash)) is None:
             return f"({block.media_type} that is no longer there)"
-        return BinaryContent(file.data, media_type=file.media_type)
+        return BinaryContent(data, media_type=block.media_type)
 
 
 BETWEEN_THOUGHTS: Final = "\n\n"

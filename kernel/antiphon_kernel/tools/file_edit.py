@@ -299,7 +299,8 @@ async def change_files(
         changed = await _carry_out(call, plan(known), operation)
     except AntiphonError:
         for file in made:
-            await files.take_back(file)
+            if not file.disk_state.size:
+                await files.delete(file.path.shown)
         raise
     for file in made:
         await file.save()

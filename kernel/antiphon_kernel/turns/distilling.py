@@ -37,10 +37,10 @@ from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.turns.runner import Job, runner_of
-from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import DriftKind, Status
 from antiphon_kernel.types.errors import invalid_params
+from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
@@ -186,10 +186,10 @@ class Distillation:
         if not failure:
             self.announce(asker)
 
-    async def _stream(self, model: AnsweringModel, writer: BlockWriter, asker: str) -> str:
+    async def _stream(self, model: AnsweringModel, writer: BlockWriter, asker: PrincipalId) -> str:
         """Write what the model says into the block; return its provider's error if any."""
-        context, principal = self.context, writer.actor.principal.id
-        reader = await runner_of(self.kernel).reader(context, model, principal)
+        context = self.context
+        reader = await runner_of(self.kernel).reader(context, model, writer.actor.principal.id)
         budget = reader.budget or _WINDOW
         room = int(budget / model.calibration.factor * _FILLED) - estimate_text(INSTRUCTIONS)
         conversation = ModelRequest((UserMessage((TextBlock(numbered_text(self.items, room)),)),))
@@ -201,9 +201,7 @@ class Distillation:
                     case TextDelta(text):
                         await writer.append(self.block, replace_half_characters(text))
                     case TokenUsage():
-                        used = event.priced(model.config.price)
-                        writer.describe(self.block, metadata={USAGE: used.as_json()})
-                        await self.kernel.usage.add(context.id, principal, asker, used)
+                        await writer.count(event.priced(model.config.price), asker, self.block)
                     case ProviderError(message):
                         return message
         return ""

@@ -89,7 +89,7 @@ async def list_models(call: Call, params: ModelListParams) -> ModelListResult:
     found = await asyncio.to_thread(lambda: [get(name) for name in models])
     return ModelListResult(
         models=[_info(models, config, is_owner=is_owner) for config in found],
-        problems=list(models.problems) if is_owner else [],
+        problems=list(models.config.problems) if is_owner else [],
         advice=None if found else NO_MODEL,
     )
 

@@ -77,8 +77,6 @@ class Models:
         """
         self.config = config or KernelConfig()
         """Settings that its models share."""
-        self.problems = self.config.problems
-        """Everything that is wrong with what is configured."""
         self.opening = opening
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
@@ -164,15 +162,12 @@ class Models:
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""
-        closing = {
-            name: provider.close()
-            for name, provider in self._providers.items()
-            if hasattr(provider, "close")
-        }
-        ended = await asyncio.gather(*closing.values(), return_exceptions=True)
-        for name, error in zip(closing, ended, strict=True):
-            if error is not None:
-                _log.error("the model %s could not be closed", name, exc_info=error)
+        for name, provider in self._providers.items():
+            try:
+                if hasattr(provider, "close"):
+                    await provider.close()
+            except Exception:  # noqa: BLE001  the others are closed all the same
+                _log.exception("the model %s could not be closed", name)
 
 
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:

@@ -27,7 +27,7 @@ from antiphon_kernel.messages import (
     estimate_tools,
 )
 from antiphon_kernel.providers.model_config import ModelConfig
-from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
+from antiphon_kernel.providers.provider import ModelPrompt, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -255,12 +255,12 @@ class PromptReader:
             return self.model.config.max_tokens or _DEFAULT_ANSWER
         return clamp_max_tokens(self.model.config.max_tokens or window.output, window, estimate)
 
-    async def _files(self, conversation: ModelRequest) -> Mapping[str, PromptFile]:
-        files: dict[str, PromptFile] = {}
+    async def _files(self, conversation: ModelRequest) -> Mapping[str, bytes]:
+        files: dict[str, bytes] = {}
         for message in conversation.messages:
             for block in message.content:
                 if isinstance(block, ImageBlock | DocumentBlock) and block.hash not in files:
                     data = await self.kernel.journal.blob(block.hash)
                     if data is not None:
-                        files[block.hash] = PromptFile(block.media_type, data)
+                        files[block.hash] = data
         return files

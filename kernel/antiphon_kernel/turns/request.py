@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any, Final
 
@@ -125,9 +124,7 @@ async def _payload(asked: PromptReader, read: ReadPrompt) -> dict[str, Any]:
     """Return the body of the request, without a key, wherever one may stand in it."""
     provider, config = asked.model.provider, asked.model.config
     assert isinstance(provider, RemoteProvider)
-    # What says it may import a library.
-    body = await asyncio.to_thread(provider.payload, read.prompt)
-    text = json.dumps(thaw(body), ensure_ascii=False)
+    text = json.dumps(thaw(await provider.payload(read.prompt)), ensure_ascii=False)
     if config.key is not None and config.key.value:
         text = text.replace(json.dumps(config.key.value, ensure_ascii=False)[1:-1], _MASK)
     found: dict[str, Any] = json.loads(text)

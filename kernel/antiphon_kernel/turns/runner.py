@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -432,7 +431,7 @@ class TurnRunner:
         async def run() -> None:
             writer = BlockWriter(self._kernel, context, asker.session)
             try:
-                blocks = await writer.open_command(command, uuid.uuid4().hex)
+                blocks = await writer.open_command(command)
                 if not opened.done():
                     opened.set_result(blocks)
                 await blocks.run_command(command, self._kernel.files.save_open)

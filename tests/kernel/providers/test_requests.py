@@ -28,7 +28,6 @@ from antiphon_kernel.providers import (
     TextDelta,
 )
 from antiphon_kernel.providers.events import ThinkingDelta, ThinkingEnd, ToolCallEvent
-from antiphon_kernel.providers.provider import PromptFile
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.providers.conftest import ModelServer
 from tests.kernel.tools.files import PDF, PNG
@@ -67,7 +66,7 @@ async def sent(
     wire.answers.append(recorded(kind, "text"))
     await ask(provider, prompt)
     body = wire.requests[-1].body
-    assert provider.payload(prompt) == JsonObject(body)
+    assert await provider.payload(prompt) == JsonObject(body)
     return body
 
 
@@ -133,11 +132,11 @@ async def test_contents_are_those_that_the_library_itself_makes(
         ToolMessage((TextBlock('{"$ref": "#/a_b", "null_value": null}'),), "tc_9"),
         UserMessage((ImageBlock("image/png", image), TextBlock("Look."))),
         *CONVERSATION,
-        files={image: PromptFile("image/png", PNG)},
+        files={image: PNG},
     )
     body = await sent(wire, wire.model(GOOGLE), GOOGLE, prompt)
     assert "thoughtSignature" in str(body)
-    monkeypatch.setattr("antiphon_kernel.providers.google.send_unchecked", lambda models: None)
+    monkeypatch.setattr("antiphon_kernel.providers.google.hold_back", lambda *_: None)
     assert await sent(wire, wire.model(GOOGLE), GOOGLE, prompt) == body
 
 
@@ -146,7 +145,7 @@ async def test_images_and_documents_are_sent_as_their_bytes(
     wire: ModelServer, kind: ModelKind
 ) -> None:
     image, document = (hashlib.sha256(data).hexdigest() for data in (PNG, PDF))
-    files = {image: PromptFile("image/png", PNG), document: PromptFile("application/pdf", PDF)}
+    files = {image: PNG, document: PDF}
     content = (
         TextBlock("See."),
         ImageBlock("image/png", image),

@@ -101,7 +101,7 @@ class Gate:
 
 def recording(model: str, *rounds: Sequence[TurnEvent]) -> Recording:
     steps = tuple(tuple(RecordedStep(10, event) for event in events) for events in rounds)
-    return Recording(model, "", steps)
+    return Recording(model, steps)
 
 
 def scripted(gate: Gate, *recordings: Recording) -> Models:
@@ -140,7 +140,7 @@ class Replying:
         """Give these replies next."""
         self.replies = list(replies)
 
-    def payload(self, prompt: ModelPrompt) -> JsonObject:
+    async def payload(self, prompt: ModelPrompt) -> JsonObject:
         messages = [dump_message(one) for one in prompt.conversation.messages]
         return JsonObject({"system": prompt.system, "messages": messages})
 

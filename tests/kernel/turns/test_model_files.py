@@ -20,13 +20,14 @@ from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, open_kernel, remote
+from tests.policies import policy_of
 from tests.waiting import PATIENCE, until
 
 TEXT: Final = "one\ntwo\nthree\nfour\nfive\n"
 SECRET: Final = "KEY=hunter2\n"
 READ: Final = call("file_read", "r", path="a.txt")
-ALLOWED: Final = PermissionPolicy.parse({"*": "allow"})
-ASKING: Final = PermissionPolicy.parse({"shell": "allow"}, files_allow=["src/**"])
+ALLOWED: Final = policy_of({"*": "allow"})
+ASKING: Final = policy_of({"shell": "allow"}, files_allow=["src/**"])
 
 
 @dataclass
@@ -326,7 +327,7 @@ EDIT_BLOCK: Final = call("block_edit", "e", block_id="file:a.txt", operations=[]
 async def test_policy_of_paths_decides(
     open_desk: OpenDesk, rules: Any, change: ToolCallEvent, outcome: str
 ) -> None:
-    desk = await open_desk(PermissionPolicy.parse(**{"permits": {}, **rules}))
+    desk = await open_desk(policy_of(**{"permits": {}, **rules}))
     desk.put("b.txt")
     (desk.project / "src").mkdir()
     (desk.project / "src" / "link").symlink_to("../a.txt")

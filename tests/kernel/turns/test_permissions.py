@@ -35,6 +35,7 @@ from tests.kernel.turns.stage import (
     remote,
     write_raw,
 )
+from tests.policies import policy_of
 from tests.waiting import until
 
 COMMAND: Final[dict[str, Any]] = {"command": "touch ran"}
@@ -118,7 +119,7 @@ async def test_policy_decides_by_tool_and_pattern(
     asking = await open_asking(open_stage)
     models = asking.stage.runner.models
     for permits, patterns, command, outcome in POLICIES:
-        policy = PermissionPolicy.parse(permits, patterns)
+        policy = policy_of(permits, patterns)
         monkeypatch.setattr(models, "permissions", lambda name, policy=policy: policy)
         call = await asking.call(asking.stage.owner, command=command)
         if outcome is None:
