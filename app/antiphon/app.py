@@ -398,14 +398,14 @@ class AntiphonApp(App[None]):
         self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
 
 
-def open_app(options: AppOptions) -> None:
-    """Run the app on this terminal until the person leaves it.
+def open_app(options: AppOptions, place: str | None = None) -> None:
+    """Run the app on this terminal until the person leaves it; `place` is what its header says.
 
     Raises:
         AntiphonError: no_kernel, if the kernel does not come up that was started for it.
         SystemExit: with a code that is not 0 if the app has failed, which has been printed.
     """
-    app = AntiphonApp(options)
+    app = AntiphonApp(options, place=place)
     app.run()
     if app.context.session.start_failure is not None:
         raise app.context.session.start_failure

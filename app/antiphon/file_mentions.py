@@ -1,4 +1,4 @@
-"""What a message names as `@path` or `@name`: finding and reading files, completing names."""
+"""Files and names behind an `@` in a message: finding and reading files, completing both."""
 
 from __future__ import annotations
 

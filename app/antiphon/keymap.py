@@ -70,19 +70,17 @@ class KeyMap:
     def __init__(self, chosen: Mapping[str, Sequence[str]] | None = None) -> None:
         """`chosen` holds the keys of actions by name, as `check_keys` returns them."""
         chosen = chosen or {}
-        given = {
+        given = self._given = {
             (mode, key): name
             for name, keys in chosen.items()
             for mode in ACTION_NAMED[name].modes
             for key in keys
+            if key not in ACTION_NAMED[name].keys
         }
         self.actions = tuple(
             replace(action, keys=_remaining(action, chosen, given)) for action in ACTIONS
         )
         """The actions, in the order in which the footer names them."""
-        self._given = {
-            place: name for place, name in given.items() if place[1] not in ACTION_NAMED[name].keys
-        }
         kept = {(mode, key) for one in self.actions for key in one.keys for mode in one.modes}
         self._taken = {
             (mode, key): action

@@ -103,6 +103,7 @@ class Session:
             recent=RECENT_BLOCKS,
         )
         self._calls = ToolClient(options.locate, as_name=options.as_name)
+        self._finding: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._restart = options.restart
@@ -181,11 +182,16 @@ class Session:
             self.changed.notify()
             return
         if around is not None:
-            place = {"context": self.options.context or DEFAULT_CONTEXT, "around": around}
-            with suppress(AntiphonError):  # the replica hears the reason
-                page = await self._calls.call("context.page", place)
-                await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
+            self._finding = asyncio.create_task(self._find(around), name="place in the context")
+            await asyncio.wait({self._finding})
         await self.replica.run()
+
+    async def _find(self, block: str) -> None:
+        """Let the replica hold a block, and those before it that are seen with it."""
+        place = {"context": self.options.context or DEFAULT_CONTEXT, "around": block}
+        with suppress(AntiphonError):  # the replica hears the reason
+            page = await self._calls.call("context.page", place)
+            await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
 
     def find_left_behind(self) -> None:
         """Show as refused what an earlier session wrote down when nobody could be told of it."""
@@ -218,6 +224,8 @@ class Session:
         self._is_closing = True
         if self._restarting is not None:
             self._restarting.cancel()
+        if self._finding is not None:
+            self._finding.cancel()
         self._await_acknowledgement(is_due=False)
         try:
             await self.replica.close()

@@ -5,28 +5,24 @@ from __future__ import annotations
 import inspect
 import re
 from importlib.util import find_spec
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 
 from antiphon.time_format import format_relative
-from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.client.usage import UsageMessage
 from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.errors import AntiphonError
 
 
-class CommandError(click.ClickException):
-    """Ends the command with a sentence that says what to do."""
+class CommandError(UsageMessage):
+    """Ends the command with a sentence that says what to do, whatever is wrong."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
         # An address with a token may have been given where something else was expected.
-        super().__init__(re.sub(r"(?<=token=)[^&#'\"\s]+", "...", message))
+        hidden = re.sub(r"(?<=token=)[^&#'\"\s]+", "...", message)
+        super().__init__(format_relative(hidden))
         self.exit_code = code  # type: ignore[misc]  # click's own way of setting it
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """The sentence may quote what a kernel said: nothing in it may drive the terminal."""
-        message = sanitize(format_relative(self.format_message()))
-        click.echo(f"antiphon: {message}", file=file, err=file is None)
 
 
 def require_library(module: str, what: str, extra: str) -> None:

@@ -254,26 +254,14 @@ def bench(place: str, as_json: bool, options: tuple[str, ...]) -> None:
 
     Exit codes: 0 measured, 1 it could not be, 2 wrong arguments, or no source checkout.
     """
-    checkout = source_root(place)
+    checkout = Path(__file__).parents[3]
+    if not (checkout / "tests" / "bench").is_dir():
+        raise CommandError(
+            "benchmarks run from a source checkout of antiphon: call the antiphon in its .venv.",
+            ExitCode.USAGE,
+        )
     command = [sys.executable, "-m", f"tests.bench.{place}", *options]
     command += ["--json"] if as_json else []
     sys.stdout.flush()
     os.chdir(checkout)
     os.execv(sys.executable, command)
-
-
-def source_root(place: str) -> Path:
-    """The source checkout that this antiphon runs from, or that is the current folder.
-
-    Raises:
-        CommandError: if there is none that can measure `place`.
-    """
-    script = Path("tests", "bench", f"{place}.py")
-    for folder in (Path(__file__).parents[3], Path.cwd()):
-        if (folder / script).is_file():
-            return folder
-    raise CommandError(
-        f"there is no {script}: benchmarks run from a source checkout of antiphon; change to one"
-        " and say it again.",
-        ExitCode.USAGE,
-    )

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from antiphon.cli.errors import KernelCommand
+from antiphon.cli.errors import CommandError, KernelCommand
 from antiphon.cli.kernel_option import (
     AS_JSON,
     DATA,
@@ -84,7 +84,7 @@ def _read_conversations(file: Path) -> dict[str, Any]:
         with click.open_file(str(file), "rb") as source:
             return {"format": "messages", "text": source.read().decode("utf-8")}
     except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{file} cannot be read: {error}.") from error
+        raise CommandError(f"{file} cannot be read: {error}.") from error
 
 
 _PASSED_ON: Final = {"ignore_unknown_options": True, "allow_extra_args": True}

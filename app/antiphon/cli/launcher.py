@@ -205,14 +205,10 @@ def stop_host(data: Path, kind: HostKind) -> bool:
 
 def program() -> str:
     """Return the name that a shell in this folder calls this program by, as it was called now."""
-    called = Path(sys.argv[0]).absolute()
-    found = shutil.which("antiphon")
-    if called.name != "antiphon" or found == str(called):
+    called = Path(sys.argv[0])
+    if called.name != "antiphon" or shutil.which("antiphon") == str(called.absolute()):
         return "antiphon"
-    if called.is_relative_to(Path.cwd()):
-        near = str(called.relative_to(Path.cwd()))
-        return shlex.quote(near if "/" in near else f"./{near}")
-    return shlex.quote(str(called))
+    return shlex.quote(sys.argv[0])
 
 
 def ensure_kernel(data: Path | None) -> Path:

@@ -103,7 +103,7 @@ class ConversationControllers:
         self.drift = DriftView(scope, self.contexts, self.arranger)
         self.submitter = MessageSubmitter(scope)
         self.people = PeopleHere(scope, self.questions, self.contexts)
-        self.sidebar = SidebarView(scope, self.contexts, self.people)
+        self.sidebar = SidebarView(scope, self.contexts)
         self.commands = SlashCommands(scope, self.contexts, self.sidebar, keys)
         self.visitors = Visitors(scope)
         self.actions: Mapping[str, Callable[[], object]] = {
@@ -340,5 +340,3 @@ class ConversationControllers:
     def _look(self) -> None:
         self.view.keep(is_left=False)
         self.sidebar.update()
-        if not self.frame.has_sidebar:
-            self.sidebar.list_contexts()

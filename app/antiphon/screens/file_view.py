@@ -31,8 +31,6 @@ _LOOKS_AT_GIT: Final = 5
 _MOST_FOUND: Final = 200
 """Lines that a search in files shows."""
 
-_SHOWN_OF_A_LINE: Final = 200
-
 _LONG: Final = 200_000
 """Code points of a cell of which only what is on the screen is searched for paths."""
 
@@ -209,11 +207,7 @@ class FileView(Controller):
                 told = await self._scope.call("file.search", params, "Not searched")
             hits[:] = [] if told is None else told["hits"]
             return [
-                PickerEntry(
-                    str(at),
-                    one["text"].strip()[:_SHOWN_OF_A_LINE],
-                    f"{one['path']}:{one['line'] + 1}",
-                )
+                PickerEntry(str(at), one["text"].strip(), f"{one['path']}:{one['line'] + 1}")
                 for at, one in enumerate(hits)
             ]
 

@@ -201,6 +201,5 @@ class ConversationTrees:
         if before is not None:
             before.leave()
         node = self._nodes.setdefault(root, TreeNode(None, b"", 0))
-        row = self._families[root][context.id]
         stop = context.failed.listen(lambda _: self._unread[root].update({context.id: None}))
-        self._branches[context.id] = Branch(row, MessagePath(context), [node], stop)
+        self._branches[context.id] = Branch(context.row, MessagePath(context), [node], stop)

@@ -16,7 +16,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import uvloop
 from platformdirs import user_config_path, user_state_path
@@ -38,7 +38,7 @@ from antiphon_kernel.config import (
 )
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.daemon.demo_project import make_demo_project
-from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
+from antiphon_kernel.daemon.idle_shutdown import CHECK_SECONDS, IdlePolicy, IdleShutdown
 from antiphon_kernel.daemon.log import log_to
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
@@ -204,18 +204,12 @@ async def _run(
             idleness = IdleShutdown(settings.idle_policy, clock)
             if settings.starter is not None:
                 idleness.watch_starter(settings.starter)
-            alone = asyncio.create_task(
-                idleness.wait(
-                    lambda: (server.connections.members, server.access.visits, turns.busy)
-                ),
-                name="idleness",
-            )
-            waiting: set[asyncio.Future[Any]] = {ending, alone}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if alone.done():
-                alone.result()
-            alone.cancel()
-            _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
+            while not ending.done():
+                members, visits = server.connections.members, server.access.visits
+                if idleness.observe(members, visits=visits, busy=turns.busy):
+                    end("nobody is here")
+                await asyncio.wait([ending], timeout=CHECK_SECONDS)
+            _log.info("ending: %s", ending.result())
     if kernel.journal.lost is not None:
         raise kernel.journal.lost  # the exit code says that not all is as it was left
 

@@ -191,9 +191,7 @@ class OpenFile:
         if self.state is FileState.USUAL and (self.disk_state, self.row.digest) == self._seen:
             return
         try:
-            self.disk_state, data = await asyncio.to_thread(
-                read, self.path, self._limit, "file_bytes"
-            )
+            self.disk_state, data = await asyncio.to_thread(read, self.path, self._limit)
         except AntiphonError as error:
             if error.code is ErrorCode.TOO_LARGE:
                 await self._mark(FileState.REPLACED, error.message)

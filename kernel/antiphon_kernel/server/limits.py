@@ -35,6 +35,8 @@ class ServerLimits:
     """Time after which a connection without a session is closed."""
     body: float = 60.0
     """How long the body of a request may take."""
+    greeting: float = 30.0
+    """How long a client of a room may take to send its state vector."""
     strangers: int = 64
     """Connections without a session on TCP; if there are more, the oldest idle one is dropped."""
     connections: int = 800

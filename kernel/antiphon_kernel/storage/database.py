@@ -158,7 +158,7 @@ class Database:
             with suppress(StorageLostError):  # `files_lost` tells everybody who has to know
                 # A write between the checkpoint and the end would take it for a stranger's.
                 async with self._writing() as files:
-                    await self._connection.run(files.check_all)
+                    await self._connection.run(files.check_before_commit)
                     self._closed = True
                     await self._connection.execute_fetchall(_CHECKPOINT)
         finally:

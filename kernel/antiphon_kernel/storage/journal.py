@@ -33,7 +33,7 @@ from antiphon_kernel.storage.rows import (
 )
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
 from antiphon_kernel.storage.search_table import SearchTable
-from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
+from antiphon_kernel.storage.snapshots import RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
 from antiphon_kernel.types.errors import AntiphonError, kernel_is_closing, storage_failed
@@ -75,7 +75,6 @@ class Journal(JournalReader):
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
         self.snapshots = Records(database, SNAPSHOTS)
-        self.pages = Records(database, PAGES)
         self.recent_states = Records(database, RECENT_STATES)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []

@@ -50,20 +50,6 @@ _LOOKS_BEYOND: Final = re.compile(
 )
 """Parts that may match in a line by itself but not in that line between others."""
 
-_LOOK_AROUND: Final = re.compile(r"\(\?<?[!=][^()\[\]\\|]*\)")
-"""A simple one: what is in it is no part of the match."""
-
-
-def _check_one_line(wanted: str) -> None:
-    """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
-    if wanted and "\n" not in wanted:
-        return
-    found = "has a newline" if wanted else "is empty"
-    raise invalid_params(
-        f"The query {found}: a match lies within one line, so look for a part of one line.",
-        field="query",
-    )
-
 
 def line_end(text: str, offset: int) -> int:
     """Return the end of the line of `offset`, without its newline."""
@@ -90,7 +76,12 @@ class Query:
             AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has
                 a newline.
         """
-        _check_one_line(pattern)
+        if not pattern or "\n" in pattern:
+            found = "has a newline" if pattern else "is empty"
+            raise invalid_params(
+                f"The query {found}: a match lies within one line, so look for a part of one line.",
+                field="query",
+            )
         self._pattern = _compile(pattern)
         self._text = pattern
         self._whole = _LOOKS_BEYOND.search(pattern) is None
@@ -180,10 +171,7 @@ def required_literals(pattern: str) -> list[str]:
     at = 0
     while at < len(pattern):
         character, at = pattern[at], at + 1
-        around = _LOOK_AROUND.match(pattern, at - 1)
-        if around is not None:
-            at = around.end()
-        elif character in "()[]{}|":
+        if character in "()[]{}|":
             return []
         elif character in "*+?":
             runs[-1] = runs[-1][:-1]

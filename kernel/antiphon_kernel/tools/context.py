@@ -35,7 +35,6 @@ from antiphon_kernel.transfer import (
     replay_lines,
 )
 from antiphon_kernel.types.clock import iso_time, iso_time_if
-from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found, invalid_params
 from antiphon_kernel.types.quoting import quote
@@ -536,17 +535,8 @@ class ContextPageParams(ContextParams):
 
 @tool("context.page", needs=Permission.READ, errors=REFERENCES)
 async def page(call: Call, params: ContextPageParams) -> ContextPage:
-    """Read some neighbouring blocks of a context with their texts, as a screen shows them.
-
-    The last blocks of a context that nobody has opened since the kernel was started are read
-    without opening it, so that a long one can be shown at once.
-    """
-    kernel, around = call.kernel, params.around
-    asked = await kernel.contexts.look_up(params.context or DEFAULT_CONTEXT)
-    stored = await kernel.open_contexts.stored_page(asked)
-    if stored is not None and (around is None or stored.surrounds(around)):
-        call.check()
-        return stored
+    """Read some neighbouring blocks of a context with their texts, as a screen shows them."""
+    around = params.around
     context = await call.context(params.context, is_partial=True)
     if around is not None and not has_page(context, around):
         await context.whole()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from antiphon_kernel.access import VIA_TURN, AuthenticationError
 from antiphon_kernel.cluster import forwarding
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, Submission
 from antiphon_kernel.contexts.lineage.drifting import (
     Changes,
     TakenBlocks,
@@ -28,7 +28,7 @@ from antiphon_kernel.contexts.lineage.drifting import (
 from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.contexts.lineage.merging import check_mergeable
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, Dismissal, DriftRow
 from antiphon_kernel.tasks import run_uninterrupted
@@ -74,7 +74,6 @@ class DriftResult(WayResult):
     """A drift, and what has come of it."""
 
     drift_id: str
-    """Id of the drift."""
     kind: DriftKind
     """Way in which it goes."""
     state: DriftState
@@ -173,7 +172,6 @@ class DriftCancelParams(Params):
     """A drift that is not delivered yet."""
 
     drift_id: str
-    """Id of the drift."""
 
 
 ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE, ErrorCode.INVALID_TRANSITION)
@@ -229,11 +227,28 @@ async def _move(
 async def _bring(
     call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
 ) -> DeliveredResult:
-    """Stage a drift and deliver it, also if the call is broken off meanwhile."""
+    """Store a drift and deliver it, also if the call is broken off meanwhile.
+
+    It is of the version of the source in the moment of the call. Once it is stored, it survives the
+    end of the process.
+    """
+    kernel, actor = call.kernel, call.actor
+    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
+    row = DriftRow(
+        kernel.ids.uuid7(),
+        kind,
+        source.row.number,
+        source.seq,
+        target.row.number,
+        actor.principal.id,
+        kernel.clock.now_ms(),
+        request=request.model_copy(update=about).model_dump_json(),
+    )
 
     async def bring() -> DeliveredResult:
-        row = await stage(call, kind, source, target, request)
-        return await deliver(call.kernel, row.id, call.actor)
+        await source.wait_persisted()
+        await kernel.drifts.store(row)
+        return await deliver(kernel, row.id, actor)
 
     return await run_uninterrupted(bring())
 
@@ -372,30 +387,6 @@ class DriftRequest(BaseModel):
     """Whether a model asked in a turn."""
 
 
-async def stage(
-    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
-) -> DriftRow:
-    """Store a drift that is to be delivered; from then on it survives the end of the process.
-
-    It is of the version of the source in the moment of the call.
-    """
-    kernel, actor = call.kernel, call.actor
-    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
-    row = DriftRow(
-        kernel.ids.uuid7(),
-        kind,
-        source.row.number,
-        source.seq,
-        target.row.number,
-        actor.principal.id,
-        kernel.clock.now_ms(),
-        request=request.model_copy(update=about).model_dump_json(),
-    )
-    await source.wait_persisted()
-    await kernel.drifts.store(row)
-    return row
-
-
 async def deliver(kernel: Kernel, drift: str, actor: Actor) -> DeliveredResult:
     """Deliver a staged drift.
 
@@ -425,10 +416,9 @@ async def deliver(kernel: Kernel, drift: str, actor: Actor) -> DeliveredResult:
             ) from error
     block, copies = written.row.block, written.copies
     header = context.document.header(block)
-    text = "\n".join(render(context.document, one) for one in (block, *copies))
-    origin = drift_origin(header.metadata)
-    is_asked = origin is not None and origin.wakes
-    kernel.drifted.notify(DeliveredDrift(context, block, text, actor, is_asked))
+    if (origin := drift_origin(header.metadata)) is not None and origin.wakes:
+        text = "\n".join(render(context.document, one) for one in (block, *copies))
+        kernel.submissions.notify(Submission(context, block, text, actor))
     changed = [one for one in written.handle.versions if one not in (block, *copies)]
     return DeliveredResult.of(
         kernel,

@@ -56,7 +56,6 @@ class FileInfo(BlockResult):
     """A file that is open, and how it stands to the disk. The block has its text."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     context_id: str
     label: str
     """Label of the context that the file is."""
@@ -113,7 +112,6 @@ class FilePartResult(Result):
     """Some lines of a file as they are on disk."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     size: int
     """Bytes of the file."""
     start: int
@@ -236,7 +234,6 @@ class DiffResult(Result):
     """The difference from the other text to the one here."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     version: int
     """Version of the block that was compared."""
     diff: str

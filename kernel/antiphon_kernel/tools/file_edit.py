@@ -43,7 +43,6 @@ class FileReadParams(FileParams):
     end_line: int | None = Field(default=None, ge=0)
     """Line after the last one; the end of the file if absent, or if it has fewer."""
     line_numbers: bool = False
-    """Put number and tab before each line; without, `content` is exactly the text."""
 
 
 class FileReadResult(FileInfo):
@@ -86,14 +85,12 @@ class FileEditParams(FileParams):
     base_version: int | None = None
     """The version of the file that `old_text` or the lines are of; now if absent."""
     dry_run: bool = False
-    """Say what would change, and change nothing."""
 
 
 class ChangedFile(Result):
     """A file that was changed, or would be."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     block_id: str | None = None
     """The block with its text; absent of a file that would be made."""
     name: str | None = None
@@ -193,7 +190,6 @@ class FilePatchParams(Params):
     """As `diff -u` and git make it, with `---` and `+++` before the part of each file; `/dev/null`
     before one that is to be made."""
     dry_run: bool = False
-    """Say what would change, and change nothing."""
 
 
 class FilePatchResult(Result):
@@ -303,7 +299,8 @@ async def change_files(
         changed = await _carry_out(call, plan(known), operation)
     except AntiphonError:
         for file in made:
-            await files.take_back(file)
+            if not file.disk_state.size:
+                await files.delete(file.path.shown)
         raise
     for file in made:
         await file.save()

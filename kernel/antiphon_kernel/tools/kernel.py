@@ -132,18 +132,15 @@ class KernelLabelParams(Params):
 @tool("kernel.info", needs=Permission.READ)
 async def info(call: Call, params: NoParams) -> KernelInfoResult:
     """Say which kernel this is, and who founded it."""
-    return _info(call)
+    kernel = call.kernel
+    return KernelInfoResult.of(kernel.owner, kernel=kernel.id, label=kernel.label)
 
 
 @tool("kernel.label", needs=Permission.OWN)
 async def set_label(call: Call, params: KernelLabelParams) -> KernelInfoResult:
     """Give the kernel a label for people. Its id stays, and no address changes."""
-    await call.kernel.rename(params.label)
-    return _info(call)
-
-
-def _info(call: Call) -> KernelInfoResult:
     kernel = call.kernel
+    await kernel.rename(params.label)
     return KernelInfoResult.of(kernel.owner, kernel=kernel.id, label=kernel.label)
 
 
@@ -210,7 +207,6 @@ class KickParams(Params):
     minutes: int = Field(default=10, ge=0, le=525_600)
     """How long the principal is not let in again; 0: it may come back at once."""
     reason: str = Field(default="", max_length=200)
-    """Message to the principal."""
 
 
 class KickResult(PrincipalResult):
@@ -485,7 +481,6 @@ class JoinsResult(Result):
     joins: list[JoinInfo]
     """One entry an arrival; further connections of somebody who is here are none."""
     last: int
-    """Value of `after` for the next call."""
 
 
 @tool("kernel.joins", needs=Permission.OWN)

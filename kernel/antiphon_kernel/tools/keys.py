@@ -208,7 +208,6 @@ class KeyRequestsResult(Result):
     requests: list[KeyRequestInfo]
     """One entry a key."""
     last: int
-    """Value of `after` for the next call."""
 
 
 class KeyDecideParams(Params):
@@ -347,7 +346,6 @@ class SessionEndParams(Params):
     session: str = Field(min_length=1, max_length=NAME_LENGTH)
     """Its id, or a prefix of it that no other has."""
     reason: str = Field(default="", max_length=200)
-    """Message to the principal."""
 
 
 class EndedResult(Result):

@@ -34,7 +34,6 @@ class ReadParams(TextParams):
     """Block and range to read."""
 
     line_numbers: bool = False
-    """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
     """All of it if absent, or the lines that `block_id` names: `file:PATH#L10-L20`."""
     version: int | None = None

@@ -321,29 +321,19 @@ async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[st
 
     Blocks that are cut out are left out.
 
-    Each piece is on disk; each block is as of one moment.
+    Each block is as of one moment, and on disk.
     """
     document, slices = context.document, TimeSlice()
-    parts = [f"# {context.label}\n"]
-    size = 0
+    yield f"# {context.label}\n"
     for block in tuple(document.block_ids()):
         header = document.header(block)
-        if is_cut_out(header):
-            await slices.pause()
-            continue
-        text = (
-            document.peek_text(block) if document.schema(block) == TEXT else render(document, block)
-        )
-        heading = _heading(header, kernel.members.find(header.author).username)
-        parts.append(f"\n{heading}\n\n{_body(header, text)}")
-        size += len(parts[-1])
-        if size >= _PIECE:
+        if not is_cut_out(header):
+            is_text = document.schema(block) == TEXT
+            text = document.peek_text(block) if is_text else render(document, block)
+            heading = _heading(header, kernel.members.find(header.author).username)
             await context.wait_persisted()
-            yield "".join(parts)
-            parts, size = [], 0
+            yield f"\n{heading}\n\n{_body(header, text)}"
         await slices.pause()
-    await context.wait_persisted()
-    yield "".join(parts)
 
 
 def _heading(header: BlockHeader, username: str) -> str:

@@ -13,10 +13,10 @@ from typing import Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import Context, WriterPresence
+from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.contexts.lineage.drifting import Changes, write_drift
 from antiphon_kernel.conversation import current_layout
-from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible
 from antiphon_kernel.layout.summary import head_and_tail, quote_turns
 from antiphon_kernel.layout.text_forms import block_title
@@ -220,10 +220,9 @@ class Distillation:
 
     def announce(self, actor: Actor) -> None:
         """Let models answer it, if they are to."""
-        text = self.context.document.text(self.block)
-        self.kernel.drifted.notify(
-            DeliveredDrift(self.context, self.block, text, actor, self.wakes)
-        )
+        if self.wakes:
+            text = self.context.document.text(self.block)
+            self.kernel.submissions.notify(Submission(self.context, self.block, text, actor))
 
 
 def numbered_text(items: Sequence[LayoutItem], room: int) -> str:

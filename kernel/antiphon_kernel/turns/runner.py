@@ -16,7 +16,7 @@ from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel import DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import START_SECONDS, McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import DriftRow, ToolPermission
@@ -126,7 +126,6 @@ class TurnRunner:
         kernel.files.is_denied = self.permissions.denies_file
         _runners[id(kernel)] = self
         kernel.submissions.listen(self._submitted)
-        kernel.drifted.listen(self._drifted)
         kernel.opened.listen(self._opened)
         kernel.closed.listen(self._left)
         self._tasks, self._turns = BackgroundTasks(_log), BackgroundTasks(_log)
@@ -520,17 +519,17 @@ class TurnRunner:
         self._names[principal.id] = model
         return principal
 
-    def _submitted(self, sent: Submission | DeliveredDrift) -> None:
+    def _submitted(self, sent: Submission) -> None:
+        if sent.actor.principal.kind in ANSWERING_KINDS:  # models send nothing but drifts
+            self._tasks.start(self._wake_for_model(sent), "waking for a drift")
+        else:
+            self._wake(sent)
+
+    def _wake(self, sent: Submission) -> None:
         for model in self._addressed(sent.context, sent.text):
             self.start_turn(sent.context, model, sent.block, sent.actor)
 
-    def _drifted(self, drift: DeliveredDrift) -> None:
-        if drift.wakes and drift.actor.principal.kind in ANSWERING_KINDS:
-            self._tasks.start(self._wake_for_model(drift), "waking for a drift")
-        elif drift.wakes:
-            self._submitted(drift)
-
-    async def _wake_for_model(self, drift: DeliveredDrift) -> None:
+    async def _wake_for_model(self, drift: Submission) -> None:
         """Start turns for whoever asked the model that has made a drift, if it may wake others."""
         kernel, target, sender = self._kernel, drift.context, drift.actor
         row = kernel.drifts[drift_id(target.document.header(drift.block).metadata) or ""]
@@ -551,7 +550,7 @@ class TurnRunner:
             and kernel.members.find(one.principal).kind in ANSWERING_KINDS
         ]
         if may_wake(row, later):
-            self._submitted(replace(drift, actor=sender))
+            self._wake(replace(drift, actor=sender))
 
     async def _autostart(self) -> None:
         context = await self._kernel.context()

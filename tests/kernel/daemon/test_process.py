@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from tests.clocks import ManualClock
-from tests.waiting import PATIENCE
 
 
 def test_warning_is_logged_once_where_stderr_ends_in_the_log(tmp_path: Path) -> None:
@@ -59,12 +57,6 @@ def test_kernel_ends_once_nobody_has_needed_it_for_so_long(
     for milliseconds, connections, busy, ends in looks:
         clock.ms += milliseconds
         assert idleness.observe(connections, busy=busy) is ends
-
-
-async def test_idle_shutdown_wait_returns_when_due(clock: ManualClock) -> None:
-    idleness = IdleShutdown(IdlePolicy(5, 5), clock)
-    clock.ms += 5_000
-    await asyncio.wait_for(idleness.wait(lambda: (0, 0, False)), PATIENCE)
 
 
 def test_idleness_counts_clients_that_have_come_and_gone_between_two_looks() -> None:

@@ -160,6 +160,13 @@ async def test_body_held_back_by_somebody_with_a_token_has_a_deadline(hasty: Ser
     await until(lambda: hasty.doors.connections.members == 0, "its session is over")
 
 
+async def test_client_of_a_room_that_never_says_what_it_has_is_closed(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, ServerLimits(greeting=0.3, heartbeat=0.1)) as served:
+        client = await served.raw()
+        code, reason = await client.closed()
+        assert code == 1013 and "sync step 1" in (reason or "")
+
+
 async def test_answer_that_nobody_reads_is_let_go(hasty: ServedKernel) -> None:
     block = await hasty.block("x" * 4_000_000)
     with sockets.socket() as sock:

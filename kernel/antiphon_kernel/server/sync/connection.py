@@ -145,6 +145,7 @@ class SyncConnection:
         self.receipts = AckTracker(self._saved)
         self.pace = RateLimiter(limits)
         self._loop = asyncio.get_running_loop()
+        self.since = self._loop.time()
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False

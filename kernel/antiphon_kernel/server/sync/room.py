@@ -420,6 +420,9 @@ class Room:
             self._writer.presence_changed(present)
         frame = presence_frame(())
         self._awareness.expire()
+        silent = self._loop.time() - self._limits.greeting
         for client in self.clients:
-            if client.joined and not in_the_kernel:
+            if not client.joined and client.since < silent:
+                client.finish(CloseFrame(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
+            elif client.joined and not in_the_kernel:
                 client.outgoing.put(frame)
