@@ -421,7 +421,7 @@ class LayoutReading:
     """The summary, if there is one, and each turn."""
     points: CachePoints
     tail: tuple[str, ...] = ()
-    """What stands behind the stream."""
+    """Texts behind the stream."""
 
     @cached_property
     def items(self) -> tuple[LayoutItem, ...]:
