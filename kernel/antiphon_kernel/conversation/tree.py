@@ -58,8 +58,8 @@ class Branch:
     path: MessagePath
     nodes: list[TreeNode]
     """The node of each of its beginnings, the empty one first."""
-    unlisten: Callable[[], None]
-    """Stops listening to failures of the context."""
+    listening: list[Callable[[], None]] = field(default_factory=list)
+    """Ways to stop listening to the context."""
 
     @property
     def context(self) -> Context:
@@ -95,7 +95,8 @@ class Branch:
     def leave(self) -> None:
         """Be no part of the tree any more."""
         self.path.close()
-        self.unlisten()
+        for stop in self.listening:
+            stop()
         end = self.nodes[-1]
         end.ends.pop(self.row.id, None)
         _prune(end)
@@ -128,6 +129,7 @@ class ConversationTrees:
         self._unread: dict[int, dict[ContextId, None]] = {}
         """In the order of their numbers, so that trees come to be alike after a restart."""
         self._nodes: dict[int, TreeNode] = {}
+        self._changed: dict[ContextId, Branch] = {}
         self.writing = asyncio.Lock()
         """Held while messages are added: who looks for a beginning finds what others add."""
 
@@ -151,12 +153,13 @@ class ConversationTrees:
         if self._branches[context.id].context is not context:
             self._add(root, context)
         slices = TimeSlice()
-        while sum(one.path.unread for one in self.family(context)) > _AT_ONCE:
-            stale = next(one for one in self.family(context) if not one.path.is_current)
+        while sum(one.path.unread for one in self._changed.values()) > _AT_ONCE:
+            stale = next(one for one in self._changed.values() if not one.path.is_current)
             stale.refresh(_AT_ONCE)
             await slices.pause()
-        for branch in self.family(context):
+        for branch in list(self._changed.values()):
             branch.refresh()
+        self._changed.clear()
         return self._branches[context.id]
 
     def family(self, context: Context) -> list[Branch]:
@@ -186,6 +189,7 @@ class ConversationTrees:
             branch = self._branches.pop(one, None)
             if branch is not None:
                 branch.leave()
+            self._changed.pop(one, None)
         self._unread[root] = dict.fromkeys(rows)
 
     def _learn(self) -> None:
@@ -201,5 +205,9 @@ class ConversationTrees:
         if before is not None:
             before.leave()
         node = self._nodes.setdefault(root, TreeNode(None, b"", 0))
-        stop = context.failed.listen(lambda _: self._unread[root].update({context.id: None}))
-        self._branches[context.id] = Branch(context.row, MessagePath(context), [node], stop)
+        branch = Branch(context.row, MessagePath(context), [node])
+        self._branches[context.id] = self._changed[context.id] = branch
+        branch.listening += (
+            context.applied.listen(lambda _: self._changed.update({context.id: branch})),
+            context.failed.listen(lambda _: self._unread[root].update({context.id: None})),
+        )

@@ -127,7 +127,7 @@ def join_views(
     for view in views:
         first = view.messages[0] if view.messages else None
         if first is not None and last and type(first) is not type(last[0]):
-            messages.append(_joined(last))
+            messages.append(last[0] if len(last) == 1 else _joined(last))
             last, blocks = [], 0
         starts.append((len(messages), blocks))
         if first is None:
@@ -135,7 +135,7 @@ def join_views(
         last.append(first)
         blocks += len(first.content)
         if len(view.messages) > 1:
-            messages.append(_joined(last))
+            messages.append(first if len(last) == 1 else _joined(last))
             messages.extend(view.messages[1:-1])
             last, blocks = [view.messages[-1]], len(view.messages[-1].content)
     if last:
