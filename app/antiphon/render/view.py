@@ -54,8 +54,6 @@ class CellView:
     """A message of the person here that the kernel has not accepted yet."""
     collapsed: bool = False
     """Folded on this screen now."""
-    edited_by: str = ""
-    """Names of those who have edited an output; empty while they are not known."""
     is_read_from: bool = False
     """Models read from here on: it stands for everything above it."""
     siblings: str = ""

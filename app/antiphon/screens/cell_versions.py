@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partialmethod
-from typing import Any, Final
+from typing import Any
 
 from antiphon.input_queue import InputQueue
 from antiphon.render.view import OWN_NAME
@@ -12,12 +12,6 @@ from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_list import results_of
 from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.known_contexts import fork_context
-
-EDITS: Final = frozenset({"edit", "splice", "apply_patch", "restore", "sync", "undo", "redo"})
-"""Operations by which a text is edited, and not written for the first time."""
-
-VERSIONS_LOOKED_AT: Final = 1_000
-"""The last versions of an output, among which those are whose authors have edited it."""
 
 
 class CellVersions(Controller):
@@ -30,10 +24,10 @@ class CellVersions(Controller):
     async def action_time(self) -> None:
         """Say when the chosen cell was begun, and who changed it last."""
         block = self._scope.cell_to("tell the time of", finished=False)
-        versions = None if block is None else await self._last(block, 1)
-        if block is None or not versions:
+        last = None if block is None else await self._last(block)
+        if block is None or last is None:
             return
-        header, last = self._session.document.header(block), versions[-1]
+        header = self._session.document.header(block)
         author = self._scope.author(block)
         said = f"{self._scope.name(block)} · {author} began it at {header.created}"
         if last["version"] > 1:
@@ -47,15 +41,15 @@ class CellVersions(Controller):
         """Return the name of whoever made a version, as the person here reads it."""
         return OWN_NAME if version["principal"] == self._source.me else str(version["username"])
 
-    async def _last(self, block: str, count: int) -> Sequence[Mapping[str, Any]]:
-        """Return the last versions of a block; none if the kernel does not say, which is said."""
+    async def _last(self, block: str) -> Mapping[str, Any] | None:
+        """Return the last version of a block; None if the kernel does not say, which is said."""
         read = await self._scope.call("block.get", {"block_id": block})
         if read is None:
-            return ()
-        after = max(0, int(read["version"]) - count)
-        params = {"block_id": block, "after_version": after, "limit": count}
+            return None
+        after = max(0, int(read["version"]) - 1)
+        params = {"block_id": block, "after_version": after, "limit": 1}
         history = await self._scope.call("block.history", params)
-        return () if history is None else history["versions"]
+        return None if history is None else next(iter(history["versions"]), None)
 
     async def show_history(self, block: str | None, version: int | None = None) -> None:
         """Go through the versions of a cell or the page, from one on; do what is chosen there."""
@@ -94,12 +88,3 @@ class CellVersions(Controller):
         if fork is not None:
             self._scope.open_context(fork["context_id"])
         release_keys()
-
-    async def name_editors(self) -> None:
-        """Name who has edited the outputs that are on the screen."""
-        for place in self._cells.viewport.places:
-            lacks_editors = place is not None and self._source.lacks_editors(place.block)
-            if place is not None and lacks_editors and self._session.is_live:
-                versions = await self._last(place.block, VERSIONS_LOOKED_AT)
-                edits = (one["principal"] for one in versions if one["operation"] in EDITS)
-                self._source.show_editors(place.block, edits)

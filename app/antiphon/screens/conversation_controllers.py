@@ -341,7 +341,6 @@ class ConversationControllers:
 
     def _look(self) -> None:
         self.view.keep(is_left=False)
-        self._host.run_last_of("editors", self.versions.name_editors)
         self.sidebar.update()
         if not self.frame.has_sidebar:
             self.sidebar.list_contexts()

@@ -162,7 +162,7 @@ async def test_call_takes_its_output_along_which_is_folded_with_it_and_stays_as_
     await cells_become(there, command, output, "first", "last")
     result = there.screen.source.ids()[1]
     await here.call("block.splice", block_id=result, offset=0, insert="forged ")
-    await there.sees("edited after the tool had ended by you")
+    await there.sees("edited after the tool had ended")
     await there.press("g", "x")
     await cells_become(there, "first", "last")
 

@@ -40,7 +40,6 @@ from antiphon_kernel.types.block_metadata import (
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState, TextPlace
-from antiphon_kernel.types.quoting import join_names
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
 
@@ -244,7 +243,6 @@ class CellModel:
         """Of cells: each grows with everything that `view` says."""
         self.views: dict[str, CellView] = {}
         """Of cells that somebody looks at; those of others can be taken out."""
-        self._lengths: dict[str, int] = {}
         self.folds: dict[str, bool] = {}
         """Cells that the person has folded (True) and opened."""
         self._came_collapsed: dict[str, bool] = {}
@@ -257,8 +255,6 @@ class CellModel:
         """Ends the following of the document."""
         self.branches = Branches(document, self._redraw)
         self.deliveries = Deliveries(document, self._redraw)
-        self._editors: dict[str, str] = {}
-        """Names of those who have edited an output, by its block."""
         self._referred: dict[str, ReferredLines] = {}
         self._labels: Mapping[str, str] = {}
         """Of contexts, by id."""
@@ -323,11 +319,9 @@ class CellModel:
         if view is not None and view.version == version:
             return view
         header = self.document.header(block)
-        text = self.text(block)
-        self._lengths[block] = len(text)
         view = self.views[block] = CellView(
             header,
-            text,
+            self.text(block),
             version,
             author=self.name(header.author)[0],
             ticks=self._ticks,
@@ -335,7 +329,6 @@ class CellModel:
             question=self._question(header),
             is_sending=block in self.deliveries.sending,
             collapsed=self.is_folded(block),
-            edited_by=self._editors.get(block, ""),
             siblings=self.branches.labels.get(block, ""),
             source_context=self._labels.get(header.source_context or ""),
             is_read_from=block == self._read_from,
@@ -387,17 +380,6 @@ class CellModel:
         folds = dict.fromkeys(blocks, folded)
         self.folds |= folds
         self._redraw(folds)
-
-    def lacks_editors(self, block: str) -> bool:
-        """Return whether it is to be found out who has edited an output."""
-        header = self.document.header(block)
-        is_edited = header.edited_after_done and header.kind == BlockKind.TOOL_RESULT
-        return is_edited and block not in self._editors
-
-    def show_editors(self, block: str, principals: Iterable[str]) -> None:
-        names = {OWN_NAME if one == self.me else self.name(one)[0] for one in principals}
-        self._editors[block] = join_names(sorted(names))
-        self._redraw([block])
 
     def show_lines(self, block: str, lines: ReferredLines) -> None:
         """Show the lines of a file in the cell that refers to them."""
@@ -539,15 +521,17 @@ class CellModel:
         texts = tuple(text for text in change.texts if text.section is None)
         is_new = change.origin == REMOTE and len(texts) <= BULK_TEXTS
         for text in texts:
+            grown = sum(len(one.inserted) - one.deleted for one in text.splices)
+            length = self.document.length(text.block) - grown
             is_marked = is_new and self.ink.is_shown and not self.is_hidden(text.block)
             self.ink.follow(
                 text,
                 self.document.header(text.block) if is_marked else None,
-                self._lengths.get(text.block),
+                length,
                 self.cursors.colour_at,
                 self.text,
             )
-            streamed = self._follow_text(text) and streamed
+            streamed = self._follow_text(text, length) and streamed
         changed = self._mark_changed(touched)
         if not self._summaries.isdisjoint(changed):
             changed |= self._follow_summaries()
@@ -577,21 +561,19 @@ class CellModel:
         both = before, self._read_from
         return self._mark_changed(block for block in both if block is not None)
 
-    def _follow_text(self, text: TextChange) -> bool:
-        """Carry cursors along; True if it is what a model or a tool appended to its own block."""
-        self._editors.pop(text.block, None)
+    def _follow_text(self, text: TextChange, length: int) -> bool:
+        """Carry cursors along; True if it is what a model or a tool appended to its own block.
+
+        `length` is that of the text before the change.
+        """
         if text.splices:
             self.cursors.shift(text.block, text.splices)
         elif self.cursors.of(text.block):
             self.cursors.move_to_end(text.block, len(self.document.text(text.block)))
-        length = self._lengths.get(text.block)
         appended = True
         for splice in text.splices:
             appended = appended and not splice.deleted and splice.offset == length
-            if length is not None:
-                length += len(splice.inserted) - splice.deleted
-        if length is not None:
-            self._lengths[text.block] = length
+            length += len(splice.inserted)
         header = self.document.header(text.block)
         return appended and header.role != Role.USER and header.status == Status.RUNNING
 
