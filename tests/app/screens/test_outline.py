@@ -72,9 +72,7 @@ async def test_prompt_of_an_answer_is_shown_in_an_outline_that_is_put_away_and_b
         await there.sees("needs a terminal of 160 columns")
 
 
-async def test_update_visits_cells_near_the_view_and_streamed_text_redraws_for_a_heading_only(
-    here: World,
-) -> None:
+async def test_update_visits_cells_near_the_view(here: World) -> None:
     count = 600
     await Filled(here.kernel, await here.context()).add_blocks(count - 1, "text")
     block = await here.cell("# Begin\n\nwords", status="running")
@@ -85,14 +83,7 @@ async def test_update_visits_cells_near_the_view_and_streamed_text_redraws_for_a
         visited = view.cells_visited
         view.update()
         assert view.cells_visited - visited <= 250
-        outline = outline_of(there)
-        before = -1
-        while before != outline.rows_drawn:
-            before = outline.rows_drawn
-            await there.pilot.pause(0.1)
         await here.call("block.append", block_id=block, text=" and more words")
         await there.sees("more words")
-        there.screen.controllers.outline.update()
-        assert outline.rows_drawn == before
         await here.call("block.append", block_id=block, text="\n\n# Next\n")
         await lists(there, "Next")
