@@ -26,15 +26,8 @@ SHOWN_KEYS: Final = {
     "pagedown": "PgDn",
     "home": "Home",
     "end": "End",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "question_mark": "?",
-    "exclamation_mark": "!",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-    "at": "@",
-    "slash": "/",
 }
+"""Keys that are no characters, as people are shown them."""
 
 
 class Mode(StrEnum):
@@ -186,6 +179,11 @@ class Action:
     """The key is taken before a text area sees it."""
     mutates: bool = False
     """It changes what others see: a viewer is told so instead."""
+
+    def works(self, now: ActionContext) -> bool:
+        """Return whether the person here can do it now, in one of its modes."""
+        is_its_own = self.takes is None or self.takes(now)
+        return is_its_own and self.enabled(now) and not (self.mutates and now.reading)
 
     def shown_keys(self) -> str:
         return " ".join(shown_key(key) for key in self.keys)

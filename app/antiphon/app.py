@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console, RenderableType
 from textual import events, on
 from textual.app import App
-from textual.command import Command, CommandPalette
+from textual.command import CommandPalette
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES
 from textual.worker import WorkType
@@ -26,7 +26,7 @@ from antiphon.keymap import KeyMap
 from antiphon.locations import config_folder, state_folder
 from antiphon.message_history import MessageHistory
 from antiphon.options import DEMO, AppOptions, kernel_name, place_name
-from antiphon.palette import PaletteCommands, shown_theme
+from antiphon.palette import PaletteCommands
 from antiphon.render.cell_theme import css_variables
 from antiphon.render.links import WithoutLinks
 from antiphon.screen_filter import NeutralText
@@ -133,8 +133,6 @@ class AntiphonApp(App[None]):
             self.register_theme(one)
         self._problems = [*self._settings_store.problems, *loaded.failures]
         self.theme = theme or self._chosen_theme()
-        self._theme_before: str | None = None
-        """The theme in the place of which another one is shown while it is looked at."""
         self._asks_terminal = theme is None and self.settings.theme is None
         """The theme may still become one that fits the terminal."""
         is_kept = place_name(options) != DEMO and options.replay is None
@@ -320,33 +318,12 @@ class AntiphonApp(App[None]):
         await wait_until(lambda: self.screen is not page and self.focused, LEAD_SECONDS)
         release_keys()
 
-    def on_command_palette_option_highlighted(
-        self, message: CommandPalette.OptionHighlighted
-    ) -> None:
-        """Show the theme that the palette is at, for as long as it is."""
-        option = message.highlighted_event.option
-        name = shown_theme(option.hit.text or "") if isinstance(option, Command) else None
-        if name is not None:
-            self._theme_before = self._theme_before or self.theme
-            self.theme = name
-        else:
-            self._end_preview()
-
-    def on_command_palette_closed(self, message: CommandPalette.Closed) -> None:
-        if not message.option_selected:
-            self._end_preview()
-
-    def _end_preview(self) -> None:
-        before, self._theme_before = self._theme_before, None
-        if before is not None:
-            self.theme = before
-
     @on(DocumentLayout.SettingChosen)
     def _setting_chosen(self, message: DocumentLayout.SettingChosen) -> None:
         """Keep a choice for later runs; a theme is shown from now on."""
         name, value = message.name, message.value
         if name == "theme":
-            self._theme_before, self._asks_terminal = None, False
+            self._asks_terminal = False
             self.theme = str(value)
         try:
             self.settings = self._settings_store.remember(self.settings, name, value)
@@ -421,14 +398,14 @@ class AntiphonApp(App[None]):
         self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
 
 
-def open_app(options: AppOptions) -> None:
-    """Run the app on this terminal until the person leaves it.
+def open_app(options: AppOptions, place: str | None = None) -> None:
+    """Run the app on this terminal until the person leaves it; `place` is what its header says.
 
     Raises:
         AntiphonError: no_kernel, if the kernel does not come up that was started for it.
         SystemExit: with a code that is not 0 if the app has failed, which has been printed.
     """
-    app = AntiphonApp(options)
+    app = AntiphonApp(options, place=place)
     app.run()
     if app.context.session.start_failure is not None:
         raise app.context.session.start_failure

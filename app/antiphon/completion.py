@@ -1,4 +1,4 @@
-"""Completion of what is typed in the composer: commands, people, models, agents and files."""
+"""Completion of commands that are typed in the composer, and of commands of agents."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import os
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-from antiphon.file_mentions import complete_mention
 
 _COMMAND: Final = re.compile(r"/([a-z][a-z0-9-]*)(?:[ \t]+(.*?))?[ \t]*", re.DOTALL)
 _BEGUN_COMMAND: Final = re.compile(r"/([a-z0-9-]*)\Z")
@@ -94,18 +91,3 @@ def complete_agent_command(
         CompletionChoice(f"{name} ", does) for name, does in offered if name.startswith(begun[2])
     )
     return Completion(begun[2], tuple(found))
-
-
-def complete_address(before: str, known: Mapping[str, str], root: Path) -> Completion | None:
-    """Return who and which files an `@…` at the end of a text can stand for.
-
-    Args:
-        known: what each name is that can stand there.
-    """
-    found = complete_mention(before, known, root)
-    if found is None:
-        return None
-    begun, offered = found
-    kinds = (known.get(one, "folder" if one.endswith("/") else "file") for one in offered)
-    choices = (CompletionChoice(f"@{one}", kind) for one, kind in zip(offered, kinds, strict=True))
-    return Completion(f"@{begun}", tuple(choices))

@@ -1,14 +1,15 @@
-"""Files that a message names as `@path`: finding them, reading them, completing their names."""
+"""Files and names behind an `@` in a message: finding and reading files, completing both."""
 
 from __future__ import annotations
 
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from antiphon.completion import Completion, CompletionChoice
 from antiphon_kernel.types.constants import ATTACHMENT_BYTES, DATA_FOLDER
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.project_files import read_project_file
@@ -46,23 +47,25 @@ def read_mentioned(root: Path, paths: Iterable[str]) -> list[dict[str, Any]]:
     return files
 
 
-def complete_mention(
-    before: str, names: Iterable[str], root: Path
-) -> tuple[str, tuple[str, ...]] | None:
-    """Return the `@…` at the end of a text, without the `@`, and what it can stand for.
+def complete_address(before: str, known: Mapping[str, str], root: Path) -> Completion | None:
+    """Return what an `@…` at the end of a text can stand for; None if there is none.
 
-    That is whole names, or paths up to the next slash. None if no `@…` is at the end.
+    That is whole names, or paths up to the next slash. People and models come first: files are
+    offered where no name begins like it, and behind the names where nothing has been typed yet.
 
-    People and models come first: files are offered where no name begins like it, and behind the
-    names where nothing has been typed yet.
+    Args:
+        known: what each name is that can stand there.
     """
     found = _BEGUN.search(before)
     if found is None:
         return None
     begun = found[1]
-    named = sorted(one for one in names if one.startswith(begun))
-    files = [] if named and begun else _files(root, begun)
-    return begun, (*named, *files)
+    offered = [(one, known[one]) for one in sorted(known) if one.startswith(begun)]
+    if not (offered and begun):
+        files = _files(root, begun)
+        offered += [(one, "folder" if one.endswith("/") else "file") for one in files]
+    choices = tuple(CompletionChoice(f"@{one}", kind) for one, kind in offered)
+    return Completion(f"@{begun}", choices)
 
 
 def _files(root: Path, begun: str) -> Sequence[str]:

@@ -35,7 +35,7 @@ _KEPT: Final = frozenset({"escape", "up", "down", "left", "right", "home", "end"
 _CHOSEN: Final = "action."
 """Begins the name of the key that stands for one which the person has given to an action."""
 
-_WRITTEN: Final = {shown.lower(): key for key, shown in SHOWN_KEYS.items() if len(shown) > 1}
+_WRITTEN: Final = {shown.lower(): key for key, shown in SHOWN_KEYS.items()}
 """Keys by their names as people are shown them."""
 
 _NAMED: Final = frozenset(key.value for key in Keys)
@@ -70,19 +70,17 @@ class KeyMap:
     def __init__(self, chosen: Mapping[str, Sequence[str]] | None = None) -> None:
         """`chosen` holds the keys of actions by name, as `check_keys` returns them."""
         chosen = chosen or {}
-        given = {
+        given = self._given = {
             (mode, key): name
             for name, keys in chosen.items()
             for mode in ACTION_NAMED[name].modes
             for key in keys
+            if key not in ACTION_NAMED[name].keys
         }
         self.actions = tuple(
             replace(action, keys=_remaining(action, chosen, given)) for action in ACTIONS
         )
         """The actions, in the order in which the footer names them."""
-        self._given = {
-            place: name for place, name in given.items() if place[1] not in ACTION_NAMED[name].keys
-        }
         kept = {(mode, key) for one in self.actions for key in one.keys for mode in one.modes}
         self._taken = {
             (mode, key): action
@@ -129,10 +127,8 @@ class KeyMap:
                 and action.keys[0] not in named
                 and situation.mode in action.modes
                 and action.words
-                and action.enabled(situation)
+                and action.works(situation)
                 and action.footer(situation)
-                and (action.takes is None or action.takes(situation))
-                and not (action.mutates and situation.reading)
             ):
                 named.add(action.keys[0])
                 yield action
@@ -141,9 +137,7 @@ class KeyMap:
         """Yield the actions that are available now: while one writes, those for the page first."""
         is_writing, anywhere = situation.mode is Mode.WRITE, frozenset(Mode)
         for action in sorted(self.actions, key=lambda one: is_writing and one.modes != anywhere):
-            if not action.title or (action.mutates and situation.reading):
-                continue
-            if action.enabled(situation) and (action.takes is None or action.takes(situation)):
+            if action.title and action.works(situation):
                 yield action
 
     def help_sections(self) -> Iterator[tuple[str, tuple[Action, ...]]]:

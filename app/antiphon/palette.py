@@ -15,13 +15,6 @@ from antiphon.screens.conversation_screen import ConversationScreen
 
 _TITLE_COLUMNS: Final = 48
 
-_THEME: Final = "Theme: "
-
-
-def shown_theme(title: str) -> str | None:
-    """Return the theme that an entry of the palette is for; None if it is for something else."""
-    return title.removeprefix(_THEME) if title.startswith(_THEME) else None
-
 
 class PaletteEntry(NamedTuple):
     """One line of the palette."""
@@ -91,4 +84,4 @@ class PaletteCommands(Provider):
             for title, params in agent.choices.items():
                 yield PaletteEntry(title, "", run("set_agent", params))
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
-            yield PaletteEntry(f"{_THEME}{name}", "", run("choose_theme", name))
+            yield PaletteEntry(f"Theme: {name}", "", run("choose_theme", name))

@@ -1,4 +1,4 @@
-"""The app's connection to its kernel: one replica and its preview, one line for calls.
+"""The app's connection to its kernel: one replica, one line for calls.
 
 An app that shows a replay has no kernel.
 """
@@ -6,8 +6,8 @@ An app that shows a replay has no kernel.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -27,12 +27,9 @@ from antiphon_kernel.client.rejected_edits import (
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header import ENUMS, known_value
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, no_kernel, storage_failed
-from antiphon_kernel.types.ids import IdSource
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.types.records import BlockHeader, Member
 from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -46,19 +43,10 @@ RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
 
 SILENT_SECONDS: Final = 2.0
-"""How long the kernel may leave an edit or a call unanswered before that is said."""
-
-PREVIEW_SECONDS: Final = 1.0
-"""How long the replica waits for the preview: a kernel that opens a long document for it is busy
-with nothing else meanwhile."""
-
-LONG_CONTEXT: Final = 500
-"""Blocks up to which a context is there as soon as a preview of it would be."""
+"""How long the kernel may leave an edit unanswered before that is said."""
 
 RECENT_BLOCKS: Final = 2_000
 """Blocks of a long context that are here at first; the others come when they are looked at."""
-
-_EDITS: Final = "edits"
 
 
 class ConnectionStatus(StrEnum):
@@ -97,46 +85,6 @@ class SessionStatus:
         return self.connection in (ConnectionStatus.REFUSED, ConnectionStatus.KICKED)
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPreview:
-    """Neighbouring blocks of a context, in a document of their own that nobody else has."""
-
-    context: str
-    """Id of the context."""
-    me: str
-    """Principal id of the person here."""
-    document: Document
-
-
-def read_preview(page: Mapping[str, Any], caller: Mapping[str, Any]) -> ContextPreview | None:
-    """Return the preview that `context.page` and `session.whoami` answer; None if it is short.
-
-    Raises:
-        AttributeError, LookupError, TypeError, ValueError: if they are not what these tools answer.
-    """
-    if page["count"] <= LONG_CONTEXT or not page["blocks"]:
-        return None
-    document = Document(IdSource().client_id())
-    with document.transaction("page"):
-        for one in page["members"]:
-            member = Member(one["principal"], one["username"], one["kind"], int(one["colour"]))
-            document.set_member(member)
-        for number, block in enumerate(page["blocks"]):
-            document.create_block(_header(block, number), block["content"])
-    return ContextPreview(str(page["context_id"]), str(caller["principal"]), document)
-
-
-def _header(block: Mapping[str, Any], number: int) -> BlockHeader:
-    """The header of a block as a page shows it, which leaves out its order key."""
-    values = {name: block[name] for name in BlockHeader._fields if name in block}
-    for name in ENUMS:
-        values[name] = known_value(name, values[name])
-    if "input" in values:
-        values["input"] = json.dumps(values["input"], ensure_ascii=False)
-    values |= {"id": block["block_id"], "parent": block.get("parent_id"), "order": f"{number:06}"}
-    return BlockHeader(**values)
-
-
 class Session:
     """One context of one kernel, as long as the app is open."""
 
@@ -155,9 +103,7 @@ class Session:
             recent=RECENT_BLOCKS,
         )
         self._calls = ToolClient(options.locate, as_name=options.as_name)
-        self.preview: ContextPreview | None = None
-        """Blocks of a long context that are shown until the document is here; None when it is."""
-        self._previewing: asyncio.Task[None] | None = None
+        self._finding: asyncio.Task[None] | None = None
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._restart = options.restart
@@ -168,8 +114,8 @@ class Session:
         self._was_live = False
         self._answer_timer: asyncio.TimerHandle | None = None
         """Runs while edits wait to be acknowledged."""
-        self._late = set[object]()
-        """Calls, and edits, that have been unanswered for SILENT_SECONDS."""
+        self._is_late = False
+        """Edits have been unanswered for SILENT_SECONDS."""
         self.project = options.project or project_of(options.data, project_of_data(options.data))
         """Folder of the files that a message may name."""
         self.changed = Signal[()]()
@@ -202,8 +148,6 @@ class Session:
             reason = self.replica.last_error
         reason = reason or self.replica.kernel_error
         connection = ConnectionStatus[state.name]
-        if connection is ConnectionStatus.CONNECTING and self.preview is not None:
-            connection = ConnectionStatus.CATCHING_UP
         if state is ReplicaState.REFUSED and self.replica.rejection_code == CloseCode.KICKED:
             connection = ConnectionStatus.KICKED
         is_down = connection is not ConnectionStatus.LIVE and self.replica.kernel_error is None
@@ -215,7 +159,7 @@ class Session:
             reason,
             self.replica.outbox.unsaved,
             str(role) if role else None,
-            state is ReplicaState.LIVE and (self.replica.is_silent or bool(self._late)),
+            state is ReplicaState.LIVE and (self.replica.is_silent or self._is_late),
             self.replica.rejected_edits or self._left_behind,
         )
 
@@ -223,12 +167,12 @@ class Session:
         """Everyone else in the context, by awareness client id."""
         return self.replica.awareness.others
 
-    def start(self, around: str | None = None, *, has_preview: bool = True) -> None:
-        """Connect, and stay connected until `close`; the preview is `around` a block or the end."""
-        self._running = asyncio.create_task(self._run(around, has_preview), name="replica")
+    def start(self, around: str | None = None) -> None:
+        """Connect, and stay connected until `close`; `around` is a block that has to be here."""
+        self._running = asyncio.create_task(self._run(around), name="replica")
         self._running.add_done_callback(self._ended)
 
-    async def _run(self, around: str | None, has_preview: bool) -> None:
+    async def _run(self, around: str | None) -> None:
         has_kernel = self.options.has_kernel or (lambda: True)
         try:
             while not self._is_closing and not has_kernel():  # noqa: ASYNC110  another process
@@ -237,29 +181,17 @@ class Session:
             self.start_failure = error
             self.changed.notify()
             return
-        if has_preview:
-            self._previewing = asyncio.create_task(self._read_preview(around), name="preview")
-            # Before the replica: the kernel opens the document for that one.
-            await asyncio.wait({self._previewing}, timeout=PREVIEW_SECONDS)
+        if around is not None:
+            self._finding = asyncio.create_task(self._find(around), name="place in the context")
+            await asyncio.wait({self._finding})
         await self.replica.run()
 
-    async def _read_preview(self, around: str | None) -> None:
-        """Ask for some blocks; without them the person waits for the document."""
-        place = {"context": self.options.context or DEFAULT_CONTEXT}
-        if around is not None:
-            place["around"] = around
-        try:
-            page, caller = await asyncio.gather(
-                self._calls.call("context.page", place), self._calls.call("session.whoami", {})
-            )
-            preview = read_preview(page, caller)
-            if around is not None:
-                await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
-        except (AntiphonError, AttributeError, LookupError, TypeError, ValueError):
-            return  # the replica hears the reason
-        if preview is not None and not self._was_live:
-            self.preview = preview
-            self.changed.notify()
+    async def _find(self, block: str) -> None:
+        """Let the replica hold a block, and those before it that are seen with it."""
+        place = {"context": self.options.context or DEFAULT_CONTEXT, "around": block}
+        with suppress(AntiphonError):  # the replica hears the reason
+            page = await self._calls.call("context.page", place)
+            await self.replica.read_earlier(page["count"] - page["before"] + RECENT_BLOCKS // 2)
 
     def find_left_behind(self) -> None:
         """Show as refused what an earlier session wrote down when nobody could be told of it."""
@@ -292,10 +224,9 @@ class Session:
         self._is_closing = True
         if self._restarting is not None:
             self._restarting.cancel()
+        if self._finding is not None:
+            self._finding.cancel()
         self._await_acknowledgement(is_due=False)
-        if self._previewing is not None:
-            self._previewing.cancel()
-            await asyncio.wait({self._previewing})
         try:
             await self.replica.close()
         finally:
@@ -318,35 +249,25 @@ class Session:
             # It waits for a model. Calls of a connection wait for each other: none could stop it.
             async with self._calls.another() as calls:
                 return await calls.call(tool, params)
-        call = object()
-        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, self._note_late, call)
-        try:
-            return await self._calls.call(tool, params)
-        finally:
-            timer.cancel()
-            if call in self._late:
-                self._late.discard(call)
-                self.changed.notify()
+        return await self._calls.call(tool, params)
 
-    def _note_late(self, what: object) -> None:
-        self._late.add(what)
+    def _note_late(self) -> None:
+        self._is_late = True
         self.changed.notify()
 
     def _state_changed(self) -> None:
         state = self.replica.state
         # Called when the first edit is made, and with each acknowledgement.
-        self._late.discard(_EDITS)
+        self._is_late = False
         self._await_acknowledgement(
             is_due=state is ReplicaState.LIVE and self.replica.outbox.unsaved > 0
         )
         if state is ReplicaState.LIVE:
             self._was_live = True
-            self.preview = None
             self._failure = None
         if state is ReplicaState.OFFLINE and self._restart is not None and self._was_live:
             if self._restarting is None:
                 self._restarting = asyncio.create_task(self._start_again(self._restart))
-                self._restarting.add_done_callback(self._started_again)
         self.changed.notify()
 
     def _await_acknowledgement(self, *, is_due: bool) -> None:
@@ -355,19 +276,19 @@ class Session:
             self._answer_timer = None
         if is_due:
             loop = asyncio.get_running_loop()
-            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late, _EDITS)
+            self._answer_timer = loop.call_later(SILENT_SECONDS, self._note_late)
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
-        await asyncio.sleep(RESTART_AFTER)
-        if self.replica.state is ReplicaState.OFFLINE:
-            await asyncio.to_thread(restart)
-
-    def _started_again(self, task: asyncio.Task[None]) -> None:
-        self._restarting = None
-        if not task.cancelled() and (error := task.exception()) is not None:
+        try:
+            await asyncio.sleep(RESTART_AFTER)
+            if self.replica.state is ReplicaState.OFFLINE:
+                await asyncio.to_thread(restart)
+        except AntiphonError as error:
             self._restart = None
             self._failure = str(error)
-        self.changed.notify()
+        finally:
+            self._restarting = None
+            self.changed.notify()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -397,7 +318,7 @@ class ReplaySession(Session):
     def presence(self) -> Mapping[int, PresenceState]:
         return self.player.presence()
 
-    def start(self, around: str | None = None, *, has_preview: bool = True) -> None:
+    def start(self, around: str | None = None) -> None:
         """Play, and go on until `close`."""
         self._running = asyncio.create_task(self.player.run(), name="replay")
         self._running.add_done_callback(self._ended)

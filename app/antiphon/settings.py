@@ -76,9 +76,15 @@ class Settings(BaseModel):
 _EXPECTED: Final[Mapping[str, str]] = {
     "bool_type": "true or false",
     "string_type": "text in quotes",
+    "string_pattern_mismatch": "a word in lower case",
     "literal_error": "{expected}",
+    "value_error": "{error}",
+    "list_type": "a list",
+    "too_short": "a list of {min_length}",
+    "too_long": "a list of {max_length}",
     "mapping_type": "a table",
     "dict_type": "a table",
+    "model_type": "a table",
 }
 
 
@@ -162,19 +168,32 @@ def _checked(path: Path, file: TomlFile) -> tuple[Settings, tuple[FileProblem, .
         ]
     try:
         return Settings.model_validate(fields), tuple(problems)
-    except ValidationError as invalid:
-        wrong = invalid.errors(include_url=False)
-    problems += [
-        FileProblem(path, file.line_of(*map(str, error["loc"])), _reason(error)) for error in wrong
-    ]
-    bad = {error["loc"][0] for error in wrong}
+    except ValidationError as error:
+        invalid = error
+    problems += problems_of(path, file, Settings, invalid)
+    bad = {one["loc"][0] for one in invalid.errors()}
     rest = {name: value for name, value in fields.items() if name not in bad}
     return Settings.model_validate(rest), tuple(problems)
 
 
-def _reason(error: Any) -> str:
-    name = quote(".".join(map(str, error["loc"])))
+def problems_of(
+    path: Path, file: TomlFile, model: type[BaseModel], invalid: ValidationError
+) -> list[FileProblem]:
+    """Return what is wrong with the values of a file, which are those of a model."""
+    return [
+        FileProblem(path, file.line_of(*map(str, error["loc"])), _reason(model, error))
+        for error in invalid.errors(include_url=False)
+    ]
+
+
+def _reason(model: Any, error: Any) -> str:
+    *around, last = (str(one) for one in error["loc"] if one != "[key]")
+    name = quote(".".join([*around, last]))
+    if error["type"] == "missing":
+        return f"{name} is missing"
     if error["type"] == "extra_forbidden":
-        return f"there is no setting {name}; known: {', '.join(Settings.model_fields)}"
+        for table in around:
+            model = model.model_fields[table].annotation
+        return f"there is no setting {name}; known: {', '.join(model.model_fields)}"
     expected = _EXPECTED[error["type"]].format(**error.get("ctx", {}))
     return f"{name} has to be {expected}, found {quote(str(error['input']))}"

@@ -296,8 +296,7 @@ class ShownContext:
     def _is_ready_for_keys(self) -> bool:
         """Return whether cells of the context are shown, or none are being loaded."""
         awaited = (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP)
-        is_awaited = self.session.status.connection in awaited and self.session.preview is None
-        return self.screen.view.is_restored or not is_awaited
+        return self.screen.view.is_restored or self.session.status.connection not in awaited
 
     async def _arrive(self, visit: Destination) -> None:
         """Show the document of the new session, at the place that is wanted."""
@@ -307,7 +306,7 @@ class ShownContext:
             if (visit.block or visit.version) is not None and self._screen is not None:
                 self.screen.view.arrive(visit)
             around = visit.block or self._memory.place(visit.context).block
-            self.session.start(around, has_preview=visit.file is None)
+            self.session.start(around if visit.file is None else None)
 
     async def _leave(self, session: Session, draft: DraftSync) -> None:
         """Close the session of a context that is not shown any more."""

@@ -9,44 +9,74 @@ style sheets.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Annotated, Final
 
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 from antiphon.render.cell_theme import CELL_COLOURS
-from antiphon.settings import FileProblem, read_toml
+from antiphon.settings import FileProblem, problems_of, read_toml
 from antiphon_kernel.text.toml_lines import TomlFile
 from antiphon_kernel.types.records import COLOUR_SLOTS
 
 DEFAULT_THEME: Final = "antiphon-dark"
 LIGHT_THEME: Final = "antiphon-light"
 
-INTERFACE_COLOURS: Final = (
-    "primary",
-    "secondary",
-    "accent",
-    "foreground",
-    "background",
-    "surface",
-    "panel",
-    "boost",
-    "success",
-    "warning",
-    "error",
-)
-"""The names that a theme can set in its table `interface`."""
 
-Value = TypeVar("Value")
+def _check_colour(value: str) -> str:
+    try:
+        Color.parse(value)
+    except ColorParseError as error:
+        raise ValueError("a colour like #7fb4e0") from error
+    return value
 
-_TOP_LEVEL: Final = ("name", "dark", "ansi", "authors", "interface", "cells", "variables")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+def _check_cell_colour(name: str) -> str:
+    if name not in CELL_COLOURS:
+        raise ValueError(f"one of {', '.join(CELL_COLOURS)}")
+    return name
+
+
+_Colour = Annotated[str, AfterValidator(_check_colour)]
+_CellColour = Annotated[str, AfterValidator(_check_cell_colour)]
+
+
+class _InterfaceColours(BaseModel):
+    """Colours of a theme's table `interface`, with Textual's names."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    primary: _Colour
+    secondary: _Colour | None = None
+    accent: _Colour | None = None
+    foreground: _Colour | None = None
+    background: _Colour | None = None
+    surface: _Colour | None = None
+    panel: _Colour | None = None
+    boost: _Colour | None = None
+    success: _Colour | None = None
+    warning: _Colour | None = None
+    error: _Colour | None = None
+
+
+class _ThemeFile(BaseModel):
+    """Content of a theme's file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9_-]*$")
+    dark: bool = True
+    ansi: bool = False
+    authors: list[_Colour] = Field([], min_length=COLOUR_SLOTS, max_length=COLOUR_SLOTS)
+    interface: _InterfaceColours
+    cells: dict[_CellColour, _Colour] = {}
+    variables: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +85,6 @@ class LoadedThemes:
 
     themes: Mapping[str, Theme]
     failures: tuple[FileProblem, ...]
-
-
-class ThemeError(ValueError):
-    """A theme's content is wrong; `key` names the setting, `table.key` for one in a table."""
-
-    def __init__(self, key: str, reason: str) -> None:
-        super().__init__(reason)
-        self.key = key
 
 
 def bundled_themes_folder() -> Path:
@@ -86,92 +108,29 @@ def load_themes(bundled: Path, user: Path) -> LoadedThemes:
             if isinstance(read, Theme):
                 themes[read.name] = read
             else:
-                failures.append(read)
+                failures += read
     return LoadedThemes(themes, tuple(failures))
 
 
-def read_theme(path: Path) -> Theme | FileProblem:
+def read_theme(path: Path) -> Theme | list[FileProblem]:
     """The theme in a file, or why there is none."""
     file = read_toml(path)
     if not isinstance(file, TomlFile):
-        return file or FileProblem(path, None, "cannot be read: it is gone")
+        return [file or FileProblem(path, None, "cannot be read: it is gone")]
     try:
-        return parse_theme(file.tables)
-    except ThemeError as error:
-        return FileProblem(path, file.line_of(*error.key.split(".")), str(error))
+        told = _ThemeFile.model_validate(file.tables)
+    except ValidationError as invalid:
+        return problems_of(path, file, _ThemeFile, invalid)
+    # Textual's style sheets name some variables that only a theme of the terminal's colours has.
+    needed = BUILTIN_THEMES["ansi-dark"].variables if told.ansi else {}
+    variables = {
+        **needed,
+        **{f"cell-{name}": colour for name, colour in told.cells.items()},
+        **{f"author-{slot}": colour for slot, colour in enumerate(told.authors)},
+        **told.variables,
+    }
+    colours = told.interface.model_dump()
+    return Theme(name=told.name, dark=told.dark, ansi=told.ansi, variables=variables, **colours)
 
 
 _read_bundled: Final = cache(read_theme)
-
-
-def parse_theme(data: Mapping[str, Any]) -> Theme:
-    """Return the theme that a TOML document describes. Raises ThemeError."""
-    for key in data:
-        _expect_known("", key, _TOP_LEVEL)
-    name = data.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        found = f", found {name!r}" if "name" in data else ""
-        raise ThemeError("name", f"`name` has to be a word in lower case{found}")
-    dark = _value(data, "dark", True, "true or false")
-    ansi = _value(data, "ansi", False, "true or false")
-    interface = _colours(data, "interface", INTERFACE_COLOURS)
-    if "primary" not in interface:
-        raise ThemeError("interface", "`interface` has to set `primary`")
-    cells = _colours(data, "cells", CELL_COLOURS)
-    extra = _value(data, "variables", dict[str, Any](), "a table")
-    for key, value in extra.items():
-        if not isinstance(value, str):
-            raise ThemeError(f"variables.{key}", f"`{key}` has to be a string, found {value!r}")
-    # Textual's style sheets name some variables that only a theme of the terminal's colours has.
-    needed = BUILTIN_THEMES["ansi-dark"].variables if ansi else {}
-    variables = {
-        **needed,
-        **{f"cell-{key}": colour for key, colour in cells.items()},
-        **{f"author-{slot}": colour for slot, colour in enumerate(_authors(data))},
-        **extra,
-    }
-    return Theme(name=name, dark=dark, ansi=ansi, variables=variables, **cast(Any, interface))
-
-
-def _authors(data: Mapping[str, Any]) -> list[str]:
-    authors = _value(data, "authors", list[Any](), "a list")
-    if authors and len(authors) != COLOUR_SLOTS:
-        raise ThemeError(
-            "authors", f"`authors` has to hold {COLOUR_SLOTS} colours, found {len(authors)}"
-        )
-    return [
-        _colour("authors", f"`authors` number {n}", value) for n, value in enumerate(authors, 1)
-    ]
-
-
-def _colours(data: Mapping[str, Any], table: str, known: tuple[str, ...]) -> dict[str, str]:
-    values = _value(data, table, dict[str, Any](), "a table")
-    for key in values:
-        _expect_known(f"{table}.", key, known)
-    return {key: _colour(f"{table}.{key}", f"`{key}`", value) for key, value in values.items()}
-
-
-def _value(data: Mapping[str, Any], name: str, default: Value, kind: str) -> Value:
-    """Return a value of the same type as its default."""
-    value = data.get(name, default)
-    if not isinstance(value, type(default)):
-        raise ThemeError(name, f"`{name}` has to be {kind}, found {value!r}")
-    return value
-
-
-def _colour(key: str, shown: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ThemeError(key, f"{shown} has to be a colour in quotes, found {value!r}")
-    try:
-        Color.parse(value)
-    except ColorParseError as error:
-        raise ThemeError(
-            key, f"{shown} has to be a colour like #7fb4e0, found {value!r}"
-        ) from error
-    return value
-
-
-def _expect_known(table: str, key: str, known: tuple[str, ...]) -> None:
-    if key not in known:
-        allowed = ", ".join(known)
-        raise ThemeError(f"{table}{key}", f"unknown setting `{key}`; known here: {allowed}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,21 +62,6 @@ from antiphon_kernel.types.ids import (
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
-from antiphon_kernel.types.signal import Signal
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveredDrift:
-    """A drift that has arrived."""
-
-    context: Context
-    block: str
-    """Its block of kind drift."""
-    text: str
-    """All of it."""
-    actor: Actor
-    wakes: bool
-    """Whether models are to answer it."""
 
 
 class Kernel:
@@ -143,8 +128,6 @@ class Kernel:
             self.source_actor,
         )
         self.drifts = Drifts(journal)
-        self.drifted = Signal[DeliveredDrift]()
-        """Each drift, once it is on disk."""
         self._sources: dict[str, Actor] = {}
         self._reading_again = asyncio.Lock()
         self._reading_due = object()
@@ -178,7 +161,7 @@ class Kernel:
             store: URL of a database in Postgres that has the journal and all of access, instead of
                 files in the folder.
         """
-        _make_folder(data)  # here: a thread would stay, whether the kernel opens or not
+        data.mkdir(0o700, parents=True, exist_ok=True)  # noqa: ASYNC240  a thread would stay
         clock = clock or SystemClock()
         ids = ids or IdSource(clock.now_ms)
         async with AsyncExitStack() as stack:
@@ -343,7 +326,8 @@ class Kernel:
             lasts: False for a session of a single call.
             within: the session over SSH that it is a part of.
         """
-        actor = replace(self._actor(principal, via, credential), lasts=lasts, within=within)
+        about = {"credential": credential, "lasts": lasts, "within": within}
+        actor = self._actor(principal, via, **about)
         self.sessions.open(actor)
         if self.access.on_session_opened(actor) or (credential is None and lasts):
             self.journal.add_session(actor)
@@ -355,21 +339,14 @@ class Kernel:
         It is dismissed when the asker is, or no longer has the right that it needs; from the start
         if that has happened.
         """
-        actor = self._actor(asker.principal, VIA_TURN, asker.credential, needs)
+        about = {"credential": asker.credential, "needs": needs}
+        actor = self._actor(asker.principal, VIA_TURN, **about)
         self.access.open_work_session(actor, asker)
         return actor
 
-    def _actor(
-        self,
-        principal: Principal,
-        via: str,
-        credential: int | None,
-        needs: Permission | None = None,
-    ) -> Actor:
-        session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
-        return Actor(
-            principal, session, self.members.role_of(principal), via, now, credential, needs
-        )
+    def _actor(self, principal: Principal, via: str, **about: Any) -> Actor:
+        session, role = SessionId(self.ids.uuid7()), self.members.role_of(principal)
+        return Actor(principal, session, role, via, self.clock.now_ms(), **about)
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted.
@@ -434,8 +411,8 @@ class Kernel:
     def block_name(self, block: str) -> str:
         """Return the short form of a block's id, whether its context is open or not."""
         found = BlockId.parse(block)
-        label = next(row.label for row in self.contexts.rows() if row.id == found.context)
-        return f"{label}.{self.members.find(found.principal).username}.{found.seq}"
+        label, author = self.contexts[found.context].label, self.members.find(found.principal)
+        return f"{label}.{author.username}.{found.seq}"
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
         """A block by any printable form of its id, or by a path that `context.layout` shows.
@@ -474,9 +451,8 @@ class Kernel:
         except PathError as error:
             raise block_not_found(f"{str(error)[:1].upper()}{str(error)[1:]}.", text) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
-        for name in (
-            (context.id,) if in_context is not None else (context.id, *self.open_contexts.ids())
-        ):
+        others = self.open_contexts.ids() if in_context is None else ()
+        for name in (context.id, *others):
             one = self.open_contexts.get(name)
             if one is None:
                 continue  # closed while another was being read
@@ -522,10 +498,6 @@ class Kernel:
         call = Call(self, actor, tool)
         call.check()
         return call
-
-
-def _make_folder(data: Path) -> None:
-    data.mkdir(0o700, parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,11 +93,6 @@ class Limits(BaseModel):
     """Time without use after which an open context is closed."""
     idle_check_seconds: float = 5.0
     """Time between two checks for such contexts."""
-    open_contexts: int = 32
-    """Open contexts above which unused ones are closed sooner, beginning with the one that was not
-    used for the longest time."""
-    spare_context_seconds: float = 15.0
-    """Time without use after which such a context is closed."""
     subscriptions_per_session: int = 64
     """Subscriptions that one session has at a time."""
     subscription_events: int = 1_000

@@ -215,13 +215,6 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "union_tag_not_found": "an object with {discriminator}",
 }
 
-_COUNTED_IN: Final = {
-    "enum": "expected",
-    "literal_error": "expected",
-    "union_tag_invalid": "expected_tags",
-}
-"""Part of a complaint that names the values that there are, by its kind."""
-
 
 def param_error(
     tool: str, params: type[BaseModel], sent: Mapping[str, Any], error: ValidationError
@@ -290,8 +283,9 @@ def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
         return _Wrong(path, kind, UNKNOWN_NAME, found)
     template = _EXPECTED.get(kind)
     said: str = one["msg"]
-    expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]
-    listed = one["ctx"][_COUNTED_IN[kind]] if kind in _COUNTED_IN else ""
+    about = one.get("ctx", {})
+    expected = template.format(**about) if template else said[:1].lower() + said[1:]
+    listed = about.get("expected", about.get("expected_tags", ""))
     return _Wrong(path, kind, truncate(expected), found, tuple(re.findall("'([^']*)'", listed)))
 
 
@@ -347,7 +341,7 @@ COMMON: Final[dict[str, str]] = {
     "result_name": "The result by the names of its parts.",
     **dict.fromkeys(("next_name", "message_name"), "The same block by the names of its parts."),
     **dict.fromkeys(
-        ("undone_names", "blocks_names", "created_names", "deleted_names"),
+        ("undone_names", "blocks_names", "changed_names", "created_names", "deleted_names"),
         "The same blocks by the names of their parts.",
     ),
     "context": "Label or id of the context; the default context if absent.",
@@ -356,6 +350,15 @@ COMMON: Final[dict[str, str]] = {
     "version": "The version of the block: how often it has changed, 1 at creation.",
     "principal": "Id of the principal.",
     "username": "Name of the principal.",
+    "dry_run": "Say what would change, and change nothing.",
+    "path": "Relative to the project's root, with `/`.",
+    "line_numbers": "Put number and tab before each line; without, `content` is exactly the text.",
+    "reason": "Message to the principal.",
+    "last": "Value of `after` for the next call.",
+    "drift_id": "Id of the drift.",
+    "display_name": "How it wants to be called; the username unless it was set.",
+    "ended": "How many connections were ended.",
+    "fingerprint": "Fingerprint of the key: `SHA256:…`, as OpenSSH prints it.",
     "label": "Name of the context.",
     "created": "When it was made: ISO 8601, UTC, milliseconds.",
     "time": "When it happened: ISO 8601, UTC, milliseconds.",
@@ -384,6 +387,7 @@ COMMON: Final[dict[str, str]] = {
 @cache
 def described_schema(model: type[BaseModel]) -> dict[str, Any]:
     """JSON Schema of a model; where its source is not at hand, without the descriptions."""
+    model.model_rebuild()  # of two threads that do this at once, none sees it half done
     return model.model_json_schema(schema_generator=_DescribedSchema)
 
 

@@ -149,23 +149,22 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], Await
     if "\0" in command:  # what an event loop makes of it differs
         raise ValueError("a command cannot hold a null character")
     reading, writing = os.pipe()
-    held, gate = os.pipe()
     source, pipe = asyncio.StreamReader(), None
     try:
         pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(source), os.fdopen(reading, "rb")
         )
-        process = await _start(command, folder, f"{_BEGIN} </dev/null", held, writing, writing)
+        process = await _start(command, folder, f"{_BEGIN} </dev/null", writing, writing)
         WATCHDOG.watch(process.pid)
-        with suppress(BrokenPipeError):  # it has been killed already: its exit code says so
-            os.write(gate, b"\n")
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
     except BaseException:
         if pipe is not None:
             pipe.close()
         raise
     finally:
-        for file in (writing, held, gate):
-            os.close(file)
+        os.close(writing)
     reader = asyncio.create_task(_hand_on(source, on_output))
     try:
         exited = asyncio.create_task(process.wait())
@@ -177,7 +176,7 @@ async def run_shell(command: str, folder: Path, on_output: Callable[[str], Await
             await asyncio.wait({reader}, timeout=LINGER_SECONDS)
         finally:
             exited.cancel()
-            await _end_group(process, TERM_GRACE_SECONDS)
+            await _end_group(process)
             WATCHDOG.forget(process.pid)
         # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
         if not pipe.is_closing():
@@ -234,7 +233,7 @@ async def run_service(
     Raises:
         OSError: if it could not be started.
     """
-    process = await _start(command, folder, _BEGIN, *[PIPE] * 3, variables=variables)
+    process = await _start(command, folder, _BEGIN, PIPE, PIPE, variables=variables)
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     reading: set[asyncio.Task[Any]] = set()
     try:
@@ -246,7 +245,7 @@ async def run_service(
     finally:
         process.stdin.close()
         reading.add(asyncio.create_task(process.stdout.read()))  # its end is seen behind that
-        await _end_group(process, TERM_GRACE_SECONDS)
+        await _end_group(process)
         WATCHDOG.forget(process.pid)
         # A process that has left the group may hold the pipes open.
         for task in (await asyncio.wait(reading, timeout=LINGER_SECONDS))[1]:
@@ -257,46 +256,36 @@ async def _start(
     command: str,
     folder: Path,
     begin: str,
-    held: int,
     output: int,
     errors: int,
     *,
     variables: Mapping[str, str] = {},
 ) -> asyncio.subprocess.Process:
-    """The shell, which waits for a line from `held` before it carries the command out."""
+    """The shell, which waits for a line on its input before it carries the command out."""
     plain = {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
-            stdin=held,
-            stdout=output,
-            stderr=errors,
-            cwd=folder,
-            env={**os.environ, **plain, **variables},
-            start_new_session=True,
-        )
+    return await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-c", begin, shutil.which("bash") or "/bin/sh", command),
+        stdin=PIPE,
+        stdout=output,
+        stderr=errors,
+        cwd=folder,
+        env={**os.environ, **plain, **variables},
+        start_new_session=True,
     )
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        # Cancelled between fork and here: the process exists and nobody else knows it.
-        if not starting.cancelled() and (not starting.done() or starting.exception() is None):
-            await _end_group(await starting, 0)
-        raise
 
 
-async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
+async def _end_group(process: asyncio.subprocess.Process) -> None:
     """End everything in the process group: politely, then not."""
     group = process.pid
     try:
         if _signal_group(group, signal.SIGTERM):
             # A stopped process does not see SIGTERM before it goes on.
             _signal_group(group, signal.SIGCONT)
-            await _wait_until_gone(group, grace)
+            await _wait_until_gone(group)
     finally:
         _signal_group(group, signal.SIGKILL)
     await wait_exited(process)
-    await _wait_until_gone(group, grace)
+    await _wait_until_gone(group)
 
 
 async def read_lines(
@@ -361,14 +350,14 @@ class ErrorLog:
             self.last.append(rest.decode("utf-8", "replace")[:500])
 
 
-async def wait_exited(process: asyncio.subprocess.Process, pause: float = _POLL_SECONDS) -> None:
+async def wait_exited(process: asyncio.subprocess.Process) -> None:
     """Wait until a process has exited; its own `wait` also waits for whoever holds its pipes."""
     while process.returncode is None:  # noqa: ASYNC110  nothing else tells of it
-        await asyncio.sleep(pause)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _wait_until_gone(group: int, seconds: float) -> None:
-    for _ in range(round(seconds / _POLL_SECONDS)):
+async def _wait_until_gone(group: int) -> None:
+    for _ in range(round(TERM_GRACE_SECONDS / _POLL_SECONDS)):
         if not _alive(group):
             return
         await asyncio.sleep(_POLL_SECONDS)

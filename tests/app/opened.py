@@ -26,7 +26,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.messages import TextBlock
-from antiphon_kernel.providers import ModelConfig, PermissionPolicy, Provider
+from antiphon_kernel.providers import ModelConfig, ModelKind, Provider
 from antiphon_kernel.providers.events import (
     End,
     ProviderError,
@@ -73,9 +73,7 @@ class Writer:
         self._events.put_nowait(event)
 
     async def stream(self, request: RoundRequest) -> Any:
-        blocks = [
-            one for each in (await request.read()).conversation.messages for one in each.content
-        ]
+        blocks = [one for each in request.prompt.conversation.messages for one in each.content]
         texts = [one.text for one in blocks if isinstance(one, TextBlock)]
         sent = [text for text in texts if text.startswith("[USER MESSAGE]")]
         self.prompts.append(sent[-1].split("\n", 2)[2] if sent else "")
@@ -278,11 +276,12 @@ async def world(
         folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner=owner
     )
     aria = Writer()
-    permissions = {"aria": PermissionPolicy()} if asks else {}
+    asking = ModelConfig("aria", ModelKind.OPENAI_CHAT, "aria-1")
+    known = {**({"aria": asking} if asks else {}), **(configs or {})}
     playing = {"aria": aria, **(others or {})} if models else {}
-    config = KernelConfig(agents=tuple(agents))
-    known = Models(playing, configs=configs, permissions=permissions, config=config)
-    turns = TurnRunner(kernel, known)
+    named = tuple(one for name, one in known.items() if name in playing)
+    config = KernelConfig(models=named, agents=tuple(agents))
+    turns = TurnRunner(kernel, Models(playing, config=config))
     me = kernel.open_session(kernel.owner, "test")
     here = World(folder, kernel, turns, aria, me)
     await here.open_doors()

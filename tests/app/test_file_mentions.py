@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.completion import complete_address
-from antiphon.file_mentions import mentioned_paths, read_mentioned
+from antiphon.file_mentions import complete_address, mentioned_paths, read_mentioned
 from antiphon_kernel.types.errors import AntiphonError
 
 

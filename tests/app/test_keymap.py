@@ -4,7 +4,7 @@ import pytest
 from textual.binding import Binding
 
 from antiphon.actions import ACTIONS, Action, ActionContext, Mode, Owner, shown_key
-from antiphon.keymap import KeyMap, bindings, check_keys, parse_key
+from antiphon.keymap import ACTION_NAMED, KeyMap, bindings, check_keys, parse_key
 from antiphon.locations import config_folder
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.action_owner import requires_write
@@ -191,8 +191,9 @@ def test_key_given_to_an_action_is_taken_from_the_one_that_had_it() -> None:
     assert keymap.translate("b", Mode.EDIT) == "b"
 
 
-def test_keymap_without_choices_changes_no_key() -> None:
-    keymap = KeyMap()
+@pytest.mark.parametrize("chosen", [None, *(one.name for one in ACTIONS if not one.typed)])
+def test_keymap_without_choices_or_with_built_in_keys_changes_no_key(chosen: str | None) -> None:
+    keymap = KeyMap({} if chosen is None else {chosen: ACTION_NAMED[chosen].keys})
     assert keymap.actions == ACTIONS
     for action in ACTIONS:
         for mode in action.modes:

@@ -11,6 +11,7 @@ import pytest
 
 from antiphon.local_user import LocalUser
 from antiphon.project_files import ContextPages, KernelFile, ProjectFiles, mentions
+from antiphon.render.differences import patch_lines
 from antiphon.screens.file_view import line_marks
 from antiphon.session import KernelCalls
 from antiphon_kernel.text.patch import unified_diff
@@ -98,7 +99,7 @@ async def test_likeliest_path_comes_first(files: ProjectFiles) -> None:
     ],
 )
 def test_lines_that_differ_are_marked(before: str, after: str, marks: dict[int, str]) -> None:
-    assert line_marks(unified_diff(before, after, "a")) == marks
+    assert line_marks(patch_lines(unified_diff(before, after, "a"), "a")) == marks
 
 
 def test_notes_on_a_file_say_what_is_unusual() -> None:

@@ -114,19 +114,9 @@ def test_persons_command_can_be_stopped(talk: Talk) -> None:
     assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(ME, "the command")
 
 
-def test_running_blocks_notify_start_and_end(talk: Talk) -> None:
-    work = RunningBlocks(talk.document)
-    told: list[tuple[str, ...]] = []
-    work.changed.listen(lambda: told.append(work.blocks))
-    block = talk.block(ARIA)
-    talk.document.append(block, "no news")
-    talk.document.set_fields(block, status=Status.DONE)
-    assert told == [(block,), ()]
-
-
 def test_draft_is_no_work(talk: Talk) -> None:
     talk.block(ME, Role.USER)
-    assert RunningBlocks(talk.document).blocks == ()
+    assert RunningBlocks(talk.document).blocks == []
 
 
 def turn(principal: str, block: str | None = None) -> PresenceState:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from textual import events
 from textual.color import Color
 
 from antiphon.locations import config_folder
@@ -94,14 +93,6 @@ async def test_theme_of_the_palette_and_sidebar_put_away_stay_so_at_the_next_sta
     here: World,
 ) -> None:
     async with opened(here, size=(120, 24)) as there:
-        await there.press("ctrl+p")
-        there.app.post_message(events.Paste("gruvbox-dark"))
-        await there.sees("Theme: gruvbox-dark")
-        await there.press("down")
-        await until(lambda: there.app.theme == "gruvbox-dark", "the preview")
-        await there.press("escape")
-        await until(lambda: there.app.theme == DEFAULT_THEME, "the theme before")
-        assert there.app.settings.theme is None
         await there.palette("Theme: antiphon-light")
         await there.sees("people")
         await there.press("f2", "f2")

@@ -22,6 +22,7 @@ from antiphon.render.timeline import HistoryStep, Timeline, TimelineText
 from antiphon.screens.history import HistoryModal, HistorySource
 from antiphon.screens.live_writers import LiveWriters
 from antiphon.widgets.status import HintBar, LiveStrip
+from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.presence import PresenceState
 from tests.app.widgets.block_list.sample import ANSWER, ARIA, Sample, SampleApp
@@ -49,7 +50,7 @@ class FramesApp(SampleApp):
     def __init__(self, sample: Sample) -> None:
         super().__init__(sample)
         self.strip, self.notice = LiveStrip(), HintBar()
-        self.live = LiveWriters(self.source, self.cells, self.strip, self.notice)
+        self.live = LiveWriters(self.source, self.cells, self.strip, self.notice, SystemClock())
 
     def compose(self) -> ComposeResult:
         yield self.area

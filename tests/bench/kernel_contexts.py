@@ -76,7 +76,7 @@ async def open_one(kernel: Kernel, label: str, *, is_used: bool) -> None:
 
 async def use_some(folder: Path, count: int, used: int) -> None:
     """Open contexts one after the other, of which some are in use when the rest is closed."""
-    limits = Limits(idle_context_seconds=0, spare_context_seconds=0, idle_check_seconds=1e6)
+    limits = Limits(idle_context_seconds=0, idle_check_seconds=1e6)
     kernel = await open_kernel(folder, limits)
     before = memory_of()
     for number in range(count):

@@ -249,13 +249,12 @@ def round_of(number: int) -> list[dict[str, Any]]:
 
 
 class ReadingProvider:
-    """A model that reads its prompt, notes when it has it, and says a word."""
+    """A model that notes when it has its prompt, and says a word."""
 
     def __init__(self) -> None:
         self.asked = 0.0
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-        await request.read()
         self.asked = time.process_time()
         yield TextDelta("Well.")
         yield End("end_turn")

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from antiphon_kernel.client.address import ADDRESS_FILE
+from antiphon_kernel.config import KernelConfig
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import PermissionPolicy
+from antiphon_kernel.providers import ModelConfig, ModelKind
 from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
 from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import Registry
@@ -27,6 +28,7 @@ from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
 from tests.app.opened import Writer
+from tests.policies import policy_of
 
 NOW_MS: Final = 1_764_000_000_000
 
@@ -127,9 +129,10 @@ async def open_scene(
             clock=FixedClock(),
             ids=CountingIds(),
         )
-        asking = {name: PermissionPolicy.parse({"block_edit": "ask"}) for name in playing}
+        policy = policy_of({"block_edit": "ask"})
+        asking = [ModelConfig(one, ModelKind.SCRIPTED, "", permissions=policy) for one in playing]
         await kernel.rename("demo")
-        turns = TurnRunner(kernel, Models(playing, permissions=asking))
+        turns = TurnRunner(kernel, Models(playing, config=KernelConfig(models=tuple(asking))))
         doors = await Server(kernel).start(port=0, socket=folder / "kernel.sock")
         scene = await _set(kernel, clock, playing)
         (data / ADDRESS_FILE).write_text(address_of(kernel, doors).model_dump_json())

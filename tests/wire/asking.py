@@ -68,11 +68,7 @@ def prompt_of(
 
 def asking(prompt: ModelPrompt) -> RoundRequest:
     """Return a round with a prompt."""
-
-    async def read() -> ModelPrompt:
-        return prompt
-
-    return RoundRequest(ContextId("ctx_test"), 0, read=read)
+    return RoundRequest(ContextId("ctx_test"), 0, prompt)
 
 
 async def ask(provider: RemoteProvider, prompt: ModelPrompt | None = None) -> list[TurnEvent]:

@@ -16,7 +16,7 @@ from acp import helpers, schema
 from acp.helpers import SessionUpdate, text_block, tool_diff_content
 
 from antiphon.followed_block import REST_SECONDS, FollowedBlock
-from antiphon_kernel.text.patch import Patch, split_patch
+from antiphon_kernel.text.patch import split_patch
 from antiphon_kernel.types.block_metadata import AGENT_CALL, QUESTION, is_asked
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
@@ -197,11 +197,11 @@ class SessionUpdates:
         if not text.startswith("--- "):
             return
         try:
-            parts = [(one, Patch(one.patch)) for one in split_patch(text)]
+            parts = split_patch(text)
         except AntiphonError:
             return
-        for part, patch in parts:
-            lines = [line for hunk in patch.hunks for line in hunk.lines]
+        for part in parts:
+            lines = [line for hunk in part.hunks for line in hunk.lines]
             old = None if part.creates else "".join(one.text for one in lines if one.mark != "+")
             new = "".join(one.text for one in lines if one.mark != "-")
             yield tool_diff_content(str(self._absolute(part.path)), new, old)

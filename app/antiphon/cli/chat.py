@@ -13,7 +13,9 @@ import click
 
 from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.kernel_option import (
+    AS_JSON,
     AS_KIND,
+    AS_NAME,
     KernelTarget,
     call_kernel,
     kernel_options,
@@ -55,16 +57,13 @@ def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) ->
 
     Nothing that is printed is drawn again: what somebody changes in it comes as lines with - and +.
     Ends with the kernel, with whoever reads its output, and with Ctrl+C.
-
-    Exit codes: 0 ended, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
     with default_sigint():
         from antiphon.cli.tail import Tail
 
     async def follow(calls: ToolClient) -> None:
         tail = Tail(calls, sys.stdout.buffer, as_json=as_json)
-        await tail.run(context or kernel.context or DEFAULT_CONTEXT, last)
+        await tail.run(context or DEFAULT_CONTEXT, last)
 
     try:
         run_with_kernel(kernel, follow, once=False)
@@ -74,29 +73,21 @@ def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) ->
 
 @click.command(cls=KernelCommand)
 @_context
-@click.option(
-    "--as",
-    "as_name",
-    metavar="NAME",
-    help="Who says it, made on first use.  [default: the owner]",
-)
+@AS_NAME
 @AS_KIND
-@click.option("--json", "as_json", is_flag=True, help="Print the id of the message's block.")
+@AS_JSON
 @kernel_options
 def send(context: str | None, as_json: bool, kernel: KernelTarget) -> None:
     """Send what standard input says as a message to CONTEXT (id or label; by default `default`).
 
     It is one message, however many lines; newlines at its end are left out. A model answers it as
     it answers what is written in the app.
-
-    Exit codes: 0 sent, 1 the kernel refused, 2 wrong arguments or nothing to send, 3 no kernel
-    could be reached or started.
     """
     message = {
         "role": "user",
         "kind": "text",
         "status": "done",
-        "context": context or kernel.context or DEFAULT_CONTEXT,
+        "context": context or DEFAULT_CONTEXT,
         "content": _read_message("send"),
     }
     print_result(call_kernel(kernel, "block.create", message), as_json)
@@ -165,7 +156,7 @@ def run(
             sys.stdout.buffer,
             output,
             text=text,
-            context=context or kernel.context or DEFAULT_CONTEXT,
+            context=context or DEFAULT_CONTEXT,
             model=model,
             allow=[one.replace(".", "_") for one in allow],
             max_rounds=max_rounds,

@@ -18,10 +18,12 @@ from click.shell_completion import CompletionItem
 
 from antiphon.cli import chat, inspect, keeping
 from antiphon.cli.drift import drift
-from antiphon.cli.errors import CommandError, KernelCommand, call_failures, require_library
+from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.export import SIZE, export
 from antiphon.cli.kernel_option import (
+    AS_JSON,
     AS_KIND,
+    AS_NAME,
     DATA,
     KernelTarget,
     kernel_options,
@@ -34,19 +36,14 @@ from antiphon.cli.share import invite, share
 from antiphon.cli.shell_completion import complete_context, complete_tool, completion
 from antiphon.cli.signals import default_sigint, run
 from antiphon.locations import chosen_data, project_of_data, project_root
-from antiphon_kernel.client.usage import CommandGroup, is_typed
+from antiphon_kernel.client.usage import CommandGroup, exit_code, is_typed
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, DEMO_PROJECT, ExitCode
+from antiphon_kernel.types.errors import AntiphonError
 
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
     from antiphon_kernel.client.tool_client import ToolClient
 
-_as_name = click.option(
-    "--as",
-    "as_name",
-    metavar="NAME",
-    help="Act as this person or model, made on first use.  [default: the owner]",
-)
 _context = click.option(
     "--context",
     metavar="CONTEXT",
@@ -71,8 +68,10 @@ class _FileOrCommand(CommandGroup):
     """Commands, and a file in the place of one: the name of a command is always that."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        with call_failures(ctx):
+        try:
             return super().invoke(ctx)
+        except AntiphonError as error:
+            raise CommandError(error.message, exit_code(error)) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -99,7 +98,7 @@ class _FileOrCommand(CommandGroup):
 )
 @DATA
 @_context
-@_as_name
+@AS_NAME
 @click.pass_context
 def antiphon(
     click_context: click.Context,
@@ -138,7 +137,7 @@ def _file_command(argument: str) -> click.Command:
 
     @click.command(help="Open the app with a file of the project.")
     @DATA
-    @_as_name
+    @AS_NAME
     @click.pass_context
     def open_file(ctx: click.Context, data: Path | None, as_name: str | None) -> None:
         before = {} if ctx.parent is None else ctx.parent.params
@@ -220,7 +219,7 @@ _WRITTEN: Final = click.File("w", encoding="utf-8")
 @click.option("--svg", type=_WRITTEN, help="Play without a terminal and write a moving picture.")
 @SIZE
 @DATA
-@_as_name
+@AS_NAME
 def demo(
     speed: float,
     recordings: tuple[Path, ...],
@@ -295,7 +294,7 @@ def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -
 )
 @DATA
 @_context
-@_as_name
+@AS_NAME
 def join(
     url: str | None,
     prints_address: bool,
@@ -355,12 +354,10 @@ def join(
     is_flag=True,
     help='Read lines {"id", "tool", "params"} from standard input, answer each with one line.',
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the result, or the error, as one line."
-)
+@AS_JSON
 @kernel_options
 @_context
-@_as_name
+@AS_NAME
 @AS_KIND
 def call(
     tool: str | None,
@@ -388,7 +385,7 @@ def call(
         from antiphon.cli.call import JsonlCaller, call_lines, dump_json_line, parse_params
         from antiphon.cli.stdio import lines
 
-        caller = JsonlCaller(calls, context or kernel.context)
+        caller = JsonlCaller(calls, context)
         if tool is None:
             await call_lines(caller, lines(sys.stdin.buffer), sys.stdout.buffer)
             return

@@ -9,7 +9,14 @@ from typing import Any, Final
 import click
 
 from antiphon.cli.errors import KernelCommand
-from antiphon.cli.kernel_option import KernelTarget, call_kernel, kernel_options, print_result
+from antiphon.cli.kernel_option import (
+    AS_JSON,
+    AS_NAME,
+    KernelTarget,
+    call_kernel,
+    kernel_options,
+    print_result,
+)
 from antiphon.cli.shell_completion import complete_context
 from antiphon_kernel.client.usage import CommandGroup
 
@@ -47,10 +54,6 @@ _COMMIT: Final = (
     _option(["--message"], help="Make a commit of git, too."),
     _option(["--difference"], help="Digest of the difference that was shown."),
 )
-_EVERY: Final = (
-    click.Option(["--json", "as_json"], is_flag=True, help="Print the tool's result as one line."),
-    _option(["--as", "as_name"], metavar="NAME", help="Who.  [default: the owner]"),
-)
 
 _COMMANDS: Final[Mapping[str, tuple[str, tuple[click.Parameter, ...]]]] = {
     "push": ("Copy blocks, or the last answer, to TO.", (_TO, _BLOCKS, _CONTEXT, _WAKE)),
@@ -66,16 +69,10 @@ _COMMANDS: Final[Mapping[str, tuple[str, tuple[click.Parameter, ...]]]] = {
 
 @click.group(cls=CommandGroup)
 def drift() -> None:
-    """Bring text from one context to another, or into files.
-
-    Exit codes: 0 done, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
-    started.
-    """
+    """Bring text from one context to another, or into files."""
 
 
 def _run(tool: str, *, kernel: KernelTarget, as_json: bool, **given: Any) -> None:
-    if "context" in given:
-        given["context"] = given["context"] or kernel.context
     params = {name: value for name, value in given.items() if value not in (None, (), {})}
     if params.pop("no_blocks", False):
         params["blocks"] = []
@@ -85,8 +82,8 @@ def _run(tool: str, *, kernel: KernelTarget, as_json: bool, **given: Any) -> Non
 
 for _name, (_help, _params) in _COMMANDS.items():
     _made = click.command(_name, cls=KernelCommand, help=_help)
-    _command = _made(kernel_options(partial(_run, _name)))
-    _command.params[:0] = [*_params, *_EVERY]
+    _command = _made(AS_JSON(AS_NAME(kernel_options(partial(_run, _name)))))
+    _command.params[:0] = _params
     drift.add_command(_command)
 
 

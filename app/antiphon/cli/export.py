@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from antiphon.cli.errors import KernelCommand
 from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon.cli.opening import MAX_PAUSE, SPEED
 from antiphon.cli.shell_completion import complete_context
@@ -39,8 +40,8 @@ SIZE: Final = click.option(
 )
 
 
-@click.command("export")
-@click.argument("context", default=DEFAULT_CONTEXT, shell_complete=complete_context)
+@click.command("export", cls=KernelCommand)
+@click.argument("context", required=False, shell_complete=complete_context)
 @click.option(
     "--format",
     "format_",
@@ -77,7 +78,7 @@ SIZE: Final = click.option(
 @MAX_PAUSE
 @kernel_options
 def export(
-    context: str,
+    context: str | None,
     format_: str,
     shape: str | None,
     static: bool,
@@ -98,9 +99,6 @@ def export(
 
     What shows how a context came to be has nothing of blocks that are excluded at the end, of
     drafts that are not sent, or of what --redact matches. gif and mp4 are made by agg and ffmpeg.
-
-    Exit codes: 0 printed, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
     from antiphon.export.converters import check_converters
     from antiphon_kernel.client.transfers import export_context
@@ -114,7 +112,7 @@ def export(
     if format_ in ("gif", "mp4") and sys.stdout.isatty():
         raise click.UsageError(f"{format_} is no text: write it to a file, with > FILE")
     asked = format_ if format_ in _CONTENT else "replay"
-    params = {"context": context, "format": asked, "redact": redact}
+    params = {"context": context or DEFAULT_CONTEXT, "format": asked, "redact": redact}
     params |= {"shape": shape} if shape else {}
     try:
         check_converters(format_)

@@ -14,6 +14,7 @@ import click
 
 from antiphon.cli.errors import CommandError, KernelCommand
 from antiphon.cli.kernel_option import (
+    AS_JSON,
     KernelTarget,
     call_kernel,
     kernel_options,
@@ -29,21 +30,17 @@ if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
 
 _block = click.argument("block")
-_json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
 
 
 @click.command(cls=KernelCommand)
 @_block
-@_json
+@AS_JSON
 @kernel_options
 def blame(block: str, as_json: bool, kernel: KernelTarget) -> None:
     """Print a block's text and who wrote which part of it, when, and in which version.
 
     BLOCK is an id as the app and the tools print it: default.amy.12. Lines count from 0. A line
     that several have written takes several rows.
-
-    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
 
     async def ask(calls: ToolClient) -> dict[str, Any]:
@@ -60,16 +57,13 @@ def blame(block: str, as_json: bool, kernel: KernelTarget) -> None:
 
 @click.command(cls=KernelCommand)
 @_block
-@_json
+@AS_JSON
 @kernel_options
 def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
     """Print what has happened to a block, oldest first: who changed it, when and how.
 
     BLOCK is an id as the app and the tools print it: default.amy.12. The text of a version:
     antiphon call block.read '{"block_id": "default.amy.12", "version": 3}'.
-
-    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
 
     async def ask(calls: ToolClient) -> dict[str, Any]:
@@ -89,18 +83,15 @@ def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
 @click.command(cls=KernelCommand)
 @click.argument("context", required=False, shell_complete=complete_context)
 @click.option("--model", metavar="NAME", help="The model that reads.  [default: the only one]")
-@_json
+@AS_JSON
 @kernel_options
 def layout(context: str | None, model: str | None, as_json: bool, kernel: KernelTarget) -> None:
     """Print what a model reads of CONTEXT (id or label; by default `default`).
 
     A line ──── says that providers keep what they have read up to there.
-
-    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
-    chosen = context or kernel.context or DEFAULT_CONTEXT
-    params = {"context": chosen} | ({"model": model} if model is not None else {})
+    params = {"context": context or DEFAULT_CONTEXT}
+    params |= {"model": model} if model is not None else {}
     found = call_kernel(kernel, "context.layout", params)
     print_result(found, as_json, layout_rows(found))
 
@@ -151,7 +142,7 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
 
 @click.command(cls=KernelCommand)
 @click.option("--check", is_flag=True, help="Ask each model for a few tokens.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+@AS_JSON
 @kernel_options
 def models(check: bool, as_json: bool, kernel: KernelTarget) -> None:
     """List the models and agents that can be asked here, and problems of their configuration.
@@ -263,26 +254,14 @@ def bench(place: str, as_json: bool, options: tuple[str, ...]) -> None:
 
     Exit codes: 0 measured, 1 it could not be, 2 wrong arguments, or no source checkout.
     """
-    checkout = source_root(place)
+    checkout = Path(__file__).parents[3]
+    if not (checkout / "tests" / "bench").is_dir():
+        raise CommandError(
+            "benchmarks run from a source checkout of antiphon: call the antiphon in its .venv.",
+            ExitCode.USAGE,
+        )
     command = [sys.executable, "-m", f"tests.bench.{place}", *options]
     command += ["--json"] if as_json else []
     sys.stdout.flush()
     os.chdir(checkout)
     os.execv(sys.executable, command)
-
-
-def source_root(place: str) -> Path:
-    """The source checkout that this antiphon runs from, or that is the current folder.
-
-    Raises:
-        CommandError: if there is none that can measure `place`.
-    """
-    script = Path("tests", "bench", f"{place}.py")
-    for folder in (Path(__file__).parents[3], Path.cwd()):
-        if (folder / script).is_file():
-            return folder
-    raise CommandError(
-        f"there is no {script}: benchmarks run from a source checkout of antiphon; change to one"
-        " and say it again.",
-        ExitCode.USAGE,
-    )

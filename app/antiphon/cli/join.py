@@ -21,7 +21,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
@@ -158,12 +158,9 @@ def read_invitation() -> str:
 
 def pick_guest_name(data: Path) -> str:
     """The first free one of guest, guest2, guest3, ...; free again when this process ends."""
-    for number in count(1):
-        name = "guest" if number == 1 else f"guest{number}"
-        # Stays open on purpose: the lock is the name, and the operating system gives it back.
-        if take_lock(data / f"{name}.lock", seconds=0) is not None:
-            return name
-    raise AssertionError("there is always a next number")
+    names = (f"guest{number if number > 1 else ''}" for number in count(1))
+    # Stays open on purpose: the lock is the name, and the operating system gives it back.
+    return next(one for one in names if take_lock(data / f"{one}.lock", seconds=0) is not None)
 
 
 _OPTIONS: Final = (
@@ -345,8 +342,8 @@ class SshTunnel:
         """Connect again whenever ssh has ended."""
         while self._master is not None:
             self._master.wait()
-            for attempt in range(1_000_000):
-                if self._closing.wait(_PAUSES[min(attempt, len(_PAUSES) - 1)]):
+            for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+                if self._closing.wait(pause):
                     return
                 try:
                     self._connect(quietly=True)

@@ -15,8 +15,15 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from antiphon.cli.errors import KernelCommand
-from antiphon.cli.kernel_option import DATA, KernelTarget, call_kernel, kernel_options, print_result
+from antiphon.cli.errors import CommandError, KernelCommand
+from antiphon.cli.kernel_option import (
+    AS_JSON,
+    DATA,
+    KernelTarget,
+    call_kernel,
+    kernel_options,
+    print_result,
+)
 from antiphon.locations import chosen_data, data_folder, project_root
 from antiphon_kernel.types.constants import DATA_FOLDER, MCP_FILE
 from antiphon_kernel.types.quoting import count_of
@@ -36,7 +43,7 @@ _PIECE: Final = 65_536
     help="An export of antiphon, or conversations of another tool.",
 )
 @kernel_options
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
+@AS_JSON
 def import_(
     file: Path, label: str | None, format_: str, kernel: KernelTarget, as_json: bool
 ) -> None:
@@ -46,9 +53,6 @@ def import_(
 
     With --format messages, FILE has conversations of OpenAI's or Anthropic's shape, as JSON or one
     a line, or is a folder of loom's; each conversation becomes a context, its branches forks.
-
-    Exit codes: 0 imported, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
     if format_ == "messages":
         params = _read_conversations(file)
@@ -80,7 +84,7 @@ def _read_conversations(file: Path) -> dict[str, Any]:
         with click.open_file(str(file), "rb") as source:
             return {"format": "messages", "text": source.read().decode("utf-8")}
     except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{file} cannot be read: {error}.") from error
+        raise CommandError(f"{file} cannot be read: {error}.") from error
 
 
 _PASSED_ON: Final = {"ignore_unknown_options": True, "allow_extra_args": True}

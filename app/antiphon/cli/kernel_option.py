@@ -47,7 +47,8 @@ class KernelTarget:
 def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that name a kernel; it gets a `KernelTarget` as `kernel`.
 
-    A kernel of this user's own is started when it is asked something, which is said on stderr.
+    A kernel of this user's own is started when it is asked something, which is said on stderr. A
+    `context` that is not given is the one that the URL names, if it does.
     """
 
     @DATA
@@ -55,12 +56,24 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_kernel(*arguments: object, data: Path | None, url: str | None, **named: Any) -> None:
         who = {name: named.pop(name) for name in ("as_name", "as_kind") if name in named}
-        command(*arguments, kernel=replace(_chosen(data, url), **who), **named)
+        kernel = replace(_chosen(data, url), **who)
+        if "context" in named:
+            named["context"] = named["context"] or kernel.context
+        command(*arguments, kernel=kernel, **named)
 
     return with_kernel
 
 
-AS_KIND = click.option(
+AS_JSON: Final = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result, or the error, as one line of JSON."
+)
+AS_NAME: Final = click.option(
+    "--as",
+    "as_name",
+    metavar="NAME",
+    help="Act as this person or model, made on first use.  [default: the owner]",
+)
+AS_KIND: Final = click.option(
     "--kind",
     "as_kind",
     type=click.Choice(["human", "model", "agent", "source"]),

@@ -20,7 +20,7 @@ import click
 from antiphon.hosts import host_address
 from antiphon.hosts.host_address import HostAddress, HostKind, HostOptions, running_host
 from antiphon.locations import chosen_data, project_of_data, project_root
-from antiphon_kernel.client.address import KernelAddress, lock_holder, stated_address
+from antiphon_kernel.client.address import KernelAddress, lock_holder
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import LOG_FILE, ExitCode
@@ -47,7 +47,6 @@ class KernelLauncher:
         self._is_throw_away = "--exit-with-last-client" in self._arguments
         self._process: subprocess.Popen[bytes] | None = None
         self._restarted = False
-        self._ended: int | None = None
         self._found: KernelAddress | None = None
         self._deadline = 0.0
 
@@ -61,9 +60,6 @@ class KernelLauncher:
         if self._found is not None:
             return False
         self._deadline = time.monotonic() + START_SECONDS
-        self._ended = None
-        with suppress(AntiphonError):
-            self._ended = stated_address(self.data).pid
         try:
             warning = found(self.data)
             if warning is not None:
@@ -101,8 +97,7 @@ class KernelLauncher:
         if self._found is not None:
             return self._found
         address = kernel_at(self.data)
-        # The new kernel listens before it has replaced the address of the one that ended.
-        if address is not None and address.pid != self._ended:
+        if address is not None:
             process = self._process
             if process is not None and process.pid != address.pid:
                 # Another kernel was quicker: ours must not come up later, when that one has ended.
@@ -210,14 +205,10 @@ def stop_host(data: Path, kind: HostKind) -> bool:
 
 def program() -> str:
     """Return the name that a shell in this folder calls this program by, as it was called now."""
-    called = Path(sys.argv[0]).absolute()
-    found = shutil.which("antiphon")
-    if called.name != "antiphon" or found == str(called):
+    called = Path(sys.argv[0])
+    if called.name != "antiphon" or shutil.which("antiphon") == str(called.absolute()):
         return "antiphon"
-    if called.is_relative_to(Path.cwd()):
-        near = str(called.relative_to(Path.cwd()))
-        return shlex.quote(near if "/" in near else f"./{near}")
-    return shlex.quote(str(called))
+    return shlex.quote(sys.argv[0])
 
 
 def ensure_kernel(data: Path | None) -> Path:

@@ -43,8 +43,6 @@ class LinearSession:
 
     def __init__(self, calls: ToolClient, source: BinaryIO, sink: BinaryIO) -> None:
         self._calls = calls
-        self._waiting = calls.another()
-        """Another connection, for calls that answer late."""
         self._source = source
         self._sink = sink
         self._context = ""
@@ -106,7 +104,6 @@ class LinearSession:
                     task.cancel()
                     with suppress(asyncio.CancelledError, AntiphonError):
                         await task
-            await self._waiting.close()
 
     def _follow(self, context: str) -> None:
         self._context = context
@@ -153,7 +150,8 @@ class LinearSession:
         while self._asked:
             await self._decide("no", NOBODY_THERE)
         if self._sent is not None:
-            await self._waiting.call("turn.wait", {"message": self._sent})
+            async with self._calls.another() as waiting:
+                await waiting.call("turn.wait", {"message": self._sent})
         while True:
             listed = await self._listed()
             await self._tail.printed({one["block_id"]: one["version"] for one in listed})

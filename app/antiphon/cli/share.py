@@ -17,6 +17,7 @@ import click
 
 from antiphon.cli.errors import CommandError, KernelCommand, require_library
 from antiphon.cli.kernel_option import (
+    AS_JSON,
     DATA,
     KernelTarget,
     call_kernel,
@@ -49,6 +50,13 @@ def _minutes(context: click.Context, option: click.Parameter, value: str | None)
     return int(found[1]) * _MINUTES[found[2]]
 
 
+_USES: Final = click.option(
+    "--uses",
+    type=click.IntRange(1, 1_000),
+    help="How many clients or browsers may come in with it.  [default: any number]",
+)
+
+
 @click.command(cls=KernelCommand)
 @click.option(
     "--role",
@@ -70,12 +78,8 @@ def _minutes(context: click.Context, option: click.Parameter, value: str | None)
     show_default=True,
     help="When it stops to let anybody in: 30m, 12h, 7d, 2w or never.",
 )
-@click.option(
-    "--uses",
-    type=click.IntRange(1, 1_000),
-    help="How many clients may join with it.  [default: any number]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print everything about it as one line.")
+@_USES
+@AS_JSON
 @DATA
 def invite(
     role: str, name: str | None, minutes: int, uses: int | None, as_json: bool, data: Path | None
@@ -85,9 +89,6 @@ def invite(
     Whoever has the line can come in until it expires, is used up or is taken back (antiphon call
     kernel.revoke): hand it on as you would a password. The kernel keeps only a hash of it. It
     listens on this machine; from another one, forward the port (ssh -L).
-
-    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
-    started.
     """
     wanted = {"role": role, "minutes": minutes, "name": name, "uses": uses}
     made, words = _invitation(own_kernel(data), wanted)
@@ -133,11 +134,7 @@ def _is_loopback(bind: str) -> bool:
     " --web: viewer]",
 )
 @click.option("--web", is_flag=True, help="Print a link that opens the app in a browser.")
-@click.option(
-    "--uses",
-    type=click.IntRange(1, 1_000),
-    help="How many browsers may come in with the link.  [default: any number]",
-)
+@_USES
 @click.option("--url", metavar="URL", help="Address at which a proxy of yours serves the page.")
 @click.option(
     "--github",
@@ -188,7 +185,7 @@ def _is_loopback(bind: str) -> bool:
 @click.option("--end", "session", metavar="SESSION", help="End a session that --list names.")
 @click.option("--reason", metavar="TEXT", help="Tell whom --kick or --end sends away why.")
 @click.option("--stop", is_flag=True, help="End the sharing, with every guest's session.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as one line of JSON.")
+@AS_JSON
 @DATA
 def share(
     role: str | None,
@@ -217,9 +214,6 @@ def share(
     They need nothing but ssh, or a browser. Nobody comes in whose key you have not named, here or
     with --ask in the app, or who does not have the link. It ends with --stop, with the kernel, or
     when its time is over.
-
-    Exit codes: 0 done, 1 it failed or was refused, 2 wrong arguments, 3 no kernel could be reached
-    or started.
     """
     from antiphon.cli.launcher import ensure_kernel, stop_host
     from antiphon.hosts.host_address import HostOptions

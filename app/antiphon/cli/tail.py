@@ -227,9 +227,8 @@ class Tail:
         self._versions: dict[str, int] = {}
         self._listed: dict[str, dict[str, Any]] = {}
         """Headers of what was there at the start."""
-        self._starting: dict[str, bool] = {}
-        """Blocks whose content comes first, and whether it is printed. That of drafts is not, and
-        is remembered: they may be sent at any time."""
+        self._starting: set[str] = set()
+        """Blocks that are printed at the start, whose content comes first."""
         self._transcript = Transcript()
         self._subscription: str | None = None
         self._printed_event = asyncio.Event()
@@ -249,10 +248,8 @@ class Tail:
             self._watch_sink()
         listed = {one["block_id"]: one for one in await list_blocks(self._calls, context)}
         told = [one for one, header in listed.items() if self._as_json or not is_cut_out(header)]
-        printed = set(told[max(0, len(told) - last) :])
-        drafts = {one for one, header in listed.items() if is_draft(header)}
+        self._starting = set(told[max(0, len(told) - last) :])
         self._listed = listed
-        self._starting = {one: one in printed for one in printed | drafts}
         self._versions = {
             block: one["version"] for block, one in listed.items() if block not in self._starting
         }
@@ -320,16 +317,13 @@ class Tail:
         if event["version"] <= self._versions.get(block, 0):
             return
         self._versions[block], is_start = event["version"], block in self._starting
-        if not self._starting.pop(block, True):
-            if isinstance(event["content"], str):
-                content, version = event["content"], event["version"]
-                self._transcript.remember(block, event["header"], content, version)
-            return
+        self._starting.discard(block)
         if self._as_json:
             await self._printer.print(dump_json_line(event) + "\n")
             return
         if block not in self._transcript.cells and "content" not in event:
-            if not event["splices"] and not event["parts"]:
+            is_edited = event["splices"] or event["parts"]
+            if not is_edited and not is_draft(self._listed[block]):
                 return
             await self._recall(event)
         rendered = None

@@ -1,9 +1,10 @@
-"""A cast as one page that plays it, with the player of asciinema in it and without any network."""
+"""Pages that need no network: of a cast, with the player of asciinema in it, and of any other."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
 from importlib import resources
@@ -21,7 +22,7 @@ window.player = AsciinemaPlayer.create({ data }, document.getElementById("player
 
 
 def write_player_page(cast: str) -> str:
-    """Return the page; nothing else than its own two scripts may run in it."""
+    """Return a page that plays a cast."""
     files = resources.files("antiphon.export") / "asciinema_player"
     player = (files / "asciinema-player.min.js").read_text("utf-8")
     style = (files / "asciinema-player.css").read_text("utf-8")
@@ -30,20 +31,26 @@ def write_player_page(cast: str) -> str:
     style += f"html, body, #player {{height: 100%; margin: 0; background: {ground}}}"
     # In JSON, only texts have this character.
     data = cast.replace("<", "\\u003c")
+    body = f"""<div id="player"></div>
+<script type="application/json" id="cast">{data}</script>
+"""
+    return html_page(escape(header["title"]), style, body, (player, _START))
+
+
+def html_page(title: str, style: str, body: str, scripts: Sequence[str] = ()) -> str:
+    """Return a page of HTML, in which no other scripts run and nothing is loaded."""
+    hashes = " ".join(map(_hash, scripts))
+    allowed = f" script-src {hashes} 'wasm-unsafe-eval';" if scripts else ""
+    run = "".join(f"<script>{script}</script>\n" for script in scripts)
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src {_hash(player)} {_hash(_START)} 'wasm-unsafe-eval'; style-src {_hash(style)}; \
-base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none';{allowed} \
+style-src {_hash(style)}; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width">
-<title>{escape(header["title"])}</title>
+<title>{title}</title>
 <style>{style}</style>
-<div id="player"></div>
-<script type="application/json" id="cast">{data}</script>
-<script>{player}</script>
-<script>{_START}</script>
-</html>
+{body}{run}</html>
 """
 
 

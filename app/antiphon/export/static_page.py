@@ -5,9 +5,7 @@ No script, no network: whatever the texts say is text, and addresses are opened 
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
 from html import escape
 from itertools import chain, count, groupby, repeat
 from typing import TYPE_CHECKING, Final
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 
+from antiphon.export.html_page import html_page
 from antiphon.render.display import SourceLines
 from antiphon.render.links import link_style
 from antiphon.render.markdown_blocks import AT
@@ -86,19 +85,10 @@ def static_page(replay: Replay) -> str:
     for slot in range(COLOUR_SLOTS):
         style += f" .a{slot} {{ --author: {colours[f'author-{slot}']} }}"
     style += _STYLE
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width">
-<title>{label}</title>
-<style>{style}</style>
-<h1>{label}</h1>
+    body = f"""<h1>{label}</h1>
 <p class="legend">{"".join(map(_name, people.values()))}</p>
-{articles}</html>
-"""
+{articles}"""
+    return html_page(label, style, body)
 
 
 def _shown(block: ReplayBlock, authors: list[str], people: Mapping[str, ReplayPrincipal]) -> str:

@@ -69,7 +69,7 @@ def _take_streams(files: list[int], has_terminal: bool) -> None:
 
 
 def _run_app(request: GuestRequest) -> None:
-    from antiphon.app import AntiphonApp
+    from antiphon.app import open_app
     from antiphon.cli.opening import require_terminal
     from antiphon.options import AppOptions
 
@@ -80,9 +80,7 @@ def _run_app(request: GuestRequest) -> None:
         project=request.folder / "files",
         is_guest=True,
     )
-    app = AntiphonApp(options, place=request.project)
-    app.run()
-    sys.exit(app.return_code or 0)
+    open_app(options, request.project)
 
 
 def _run_command(request: GuestRequest) -> None:

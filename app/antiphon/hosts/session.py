@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import logging
 import os
-import re
 import struct
 import termios
 from abc import ABC, abstractmethod
@@ -20,7 +19,7 @@ from typing import Final, Protocol
 
 from antiphon.hosts.guest_processes import GuestProcesses, GuestRequest
 from antiphon.hosts.kernel_link import KernelLink, OpenedSession
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, permission_denied
 
 END_SECONDS: Final = 5.0
 """How long a process has to end when its terminal is gone."""
@@ -36,7 +35,6 @@ WRITE_BYTES: Final = 64 * 1024
 
 _COLUMNS: Final = range(2, 1_001)
 _ROWS: Final = range(2, 501)
-_LANGUAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _COLOURS: Final = ("truecolor", "24bit")
 
 _RESTORE: Final = (
@@ -103,10 +101,6 @@ class _ProcessPipe(asyncio.Protocol):
         self._session.channel.resume_reading()
 
 
-class RefusedError(Exception):
-    """The session comes to nothing; the message is for the guest."""
-
-
 class GuestSession(ABC):
     """Begins with the client's wishes, goes on with a process, and ends with either side.
 
@@ -141,12 +135,12 @@ class GuestSession(ABC):
         """The kernel has opened nothing yet, so that nothing is left open by a cancellation."""
 
     def arguments(self) -> tuple[str, ...] | None:
-        """Return the command that the client wants, None for the app; raise RefusedError."""
+        """Return the command that the client wants, None for the app; raise AntiphonError."""
         return None
 
     @abstractmethod
     async def admit(self) -> OpenedSession:
-        """Open the session as soon as it may be; raise RefusedError if it never may."""
+        """Open the session as soon as it may be; raise AntiphonError if it never may."""
 
     @abstractmethod
     def say(self, text: str) -> None:
@@ -219,7 +213,7 @@ class GuestSession(ABC):
     async def open(self, **shown: str) -> OpenedSession:
         """Open the session at the kernel, for what the guest has shown."""
         if len(self.context.open) >= SESSIONS:
-            raise RefusedError("Too many sessions are open: come back later.")
+            raise permission_denied("Too many sessions are open: come back later.")
         self._is_waiting = False
         return await self.context.link.open(**shown)
 
@@ -235,7 +229,7 @@ class GuestSession(ABC):
                 code = await self._ended
                 if code >= 0 and self._reason is None:
                     await self._drained.wait()
-        except (RefusedError, OSError) as error:
+        except OSError as error:
             self.say(str(error))
         except AntiphonError as error:
             self.say(error.message)
@@ -269,7 +263,7 @@ class GuestSession(ABC):
             self._process = await start(guest, theirs, self._process_ended)
         except OSError as error:
             _close_all(ours)
-            raise RefusedError(f"The session cannot begin: {error}.") from error
+            raise permission_denied(f"The session cannot begin: {error}.") from error
         finally:
             _close_all(theirs)
         await self._connect(ours)
@@ -307,7 +301,6 @@ class GuestSession(ABC):
     def _variables(self, username: str) -> dict[str, str]:
         """Return the environment of the process: nothing of this machine's user is in it."""
         folder = self.context.guests / username
-        language = self.environment.get(b"LANG", b"").decode("ascii", "replace")
         colours = self.environment.get(b"COLORTERM", b"").decode("ascii", "replace")
         places = ("config", "state", "cache", "data")
         variables = {
@@ -320,8 +313,6 @@ class GuestSession(ABC):
         }
         if self.terminal is not None:
             variables["TERM"] = self.terminal
-        if _LANGUAGE.fullmatch(language):
-            variables["LANG"] = language
         if colours in _COLOURS:
             variables["COLORTERM"] = colours
         if "TZ" in os.environ:

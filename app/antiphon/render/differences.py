@@ -17,7 +17,7 @@ from antiphon.render.text_lines import CODE_TAB, language_of
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, expand_tabs, wrap
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.patch import Patch, split_patch
+from antiphon_kernel.text.patch import read_patch, split_patch
 from antiphon_kernel.text.sequence_diff import changed_ranges
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.json_validation import read_json
@@ -143,10 +143,9 @@ def patch_lines(patch: object, path: str | None = None) -> Sequence[DiffLine]:
         return ()
     found: list[DiffLine] = []
     try:
-        parts = [(path, patch)] if path else [(one.path, one.patch) for one in split_patch(patch)]
-        for name, part in parts:
-            shift = 0
-            for hunk in Patch(part).hunks:
+        for part in [read_patch(patch)] if path else split_patch(patch):
+            name, shift = path or part.path, 0
+            for hunk in part.hunks:
                 found.append(DiffLine("@", f"line {hunk.start}", name, hunk.start))
                 before = hunk.start
                 for line in hunk.lines:

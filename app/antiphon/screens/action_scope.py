@@ -50,13 +50,7 @@ class ConversationHost(Screen[None], ReportsFailedTasks):
         """Tell a person who looks elsewhere."""
 
     def update(self) -> None:
-        """Show what can be done now."""
-
-    def people_changed(self) -> None:
-        """Show who is here, what they do, and what can be done now."""
-
-    def suggest(self) -> None:
-        """Show what could be tried next."""
+        """Show who is here, what they do, what can be done now, and what could be tried next."""
 
     def call_action(self, name: str) -> None:
         """Do an action of the list, on the widget that has it, in any mode."""

@@ -25,9 +25,8 @@ class BlameView(Controller):
         super().__init__(scope)
         self._tints: dict[str, tuple[AuthorRange, ...]] = {}
         """Labelled with whole names."""
-        self._shown: dict[str, tuple[AuthorRange, ...]] = {}
-        """Labelled as the gutter has room."""
         self._labels: dict[str, str] = {}
+        """Whole names as the gutter has room for them."""
         self._stale: set[str] = set()
         self.shown = False
         scope.source.changed.listen(self._cells_changed)
@@ -45,7 +44,6 @@ class BlameView(Controller):
             self._hint(NO_CELL)
         self.shown = not self.shown
         self._tints.clear()
-        self._shown.clear()
         self._stale.clear()
         self._cells.set_author_ranges({})
         while self.shown:
@@ -53,9 +51,9 @@ class BlameView(Controller):
                 self.shown = False
                 self._cells.set_author_ranges({})
                 break
-            self._scope.host.suggest()
+            self._scope.host.update()
             await asyncio.sleep(REFRESH_SECONDS)
-        self._scope.host.suggest()
+        self._scope.host.update()
 
     def _cells_changed(self, change: CellChange) -> None:
         """Until the kernel is asked again, tints stay with their text."""
@@ -75,8 +73,7 @@ class BlameView(Controller):
                     for tint in tints
                 )
             self._tints[text.block] = tints
-            self._label(text.block)
-        self._cells.set_author_ranges(self._shown)
+        self._show()
 
     async def _refresh(self) -> bool:
         """Ask for what is in view and not known; whether there was an answer."""
@@ -96,12 +93,9 @@ class BlameView(Controller):
                 self._tints[block] = tuple(tints)
         names = {one.label for labelled in self._tints.values() for one in labelled}
         labels = author_labels(names, self._cells.looks.columns)
-        if labels != self._labels:
-            self._labels, due = labels, [*self._tints]
-        for block in due:
-            self._label(block)
-        if due:
-            self._cells.set_author_ranges(self._shown)
+        if due or labels != self._labels:
+            self._labels = labels
+            self._show()
         return True
 
     async def _ask(self, block: str) -> Sequence[Mapping[str, Any]] | None:
@@ -112,8 +106,9 @@ class BlameView(Controller):
         result = await self._scope.call("block.blame", {"block_id": block}, failed)
         return None if result is None else result["runs"]
 
-    def _label(self, block: str) -> None:
-        tints = self._tints[block]
-        self._shown[block] = tuple(
-            tint._replace(label=self._labels.get(tint.label, tint.label)) for tint in tints
-        )
+    def _show(self) -> None:
+        def labelled(tint: AuthorRange) -> AuthorRange:
+            return tint._replace(label=self._labels.get(tint.label, tint.label))
+
+        shown = {block: [*map(labelled, tints)] for block, tints in self._tints.items()}
+        self._cells.set_author_ranges(shown)

@@ -56,14 +56,8 @@ class CellList(BlockList, ReportsFailedTasks):
         """Number of the last blocks that the kernel was asked for."""
         self.goes_first = False
         """The person waits for the first cell, which is not here."""
-        self.preview: BlockList | None = None
-        """The cells on the screen until the document is here."""
         self._before_first: tuple[float, str | None, Anchor | None] | None = None
         """When g was pressed, and the focused cell and the view before that."""
-
-    @property
-    def on_screen(self) -> BlockList:
-        return self if self.preview is None else self.preview
 
     # Earlier cells, which are not here yet
 
@@ -92,21 +86,20 @@ class CellList(BlockList, ReportsFailedTasks):
 
     def position(self) -> tuple[object, ...]:
         """Return the cell that has the focus, if it is seen which, and the lines on the screen."""
-        shown = self.on_screen
-        shown.layout_now()
-        seen = tuple(place for place in shown.viewport.places if place is not None)
-        return shown.focused_cell if self.has_focus else None, seen
+        self.layout_now()
+        seen = tuple(place for place in self.viewport.places if place is not None)
+        return self.focused_cell if self.has_focus else None, seen
 
     def move(self, move: Callable[[], object], at_the_end: str) -> None:
         """Move in the page, or say why nothing has moved."""
         self._before_first = None
-        before, shown = self.position(), self.on_screen
-        shown.is_laid_out = True
+        before = self.position()
+        self.is_laid_out = True
         try:
             move()
             has_moved = self.position() != before
         finally:
-            shown.is_laid_out = False
+            self.is_laid_out = False
         if not has_moved:
             if self.replica.omitted and at_the_end in (FIRST_CELL, PAGE_START):
                 at_the_end = self.earlier_words
@@ -115,15 +108,15 @@ class CellList(BlockList, ReportsFailedTasks):
     def move_page(self, direction: int) -> None:
         """Scroll by a page."""
         end = PAGE_END if direction > 0 else PAGE_START
-        self.move(partial(self.on_screen.page, direction), end)
+        self.move(partial(self.page, direction), end)
 
     action_next_cell = moving(lambda cells: cells.focus_neighbour(1), LAST_CELL)
     action_previous_cell = moving(lambda cells: cells.focus_neighbour(-1), FIRST_CELL)
     action_last_cell = moving(BlockList.last_cell, LAST_CELL)
-    action_line_down = moving(lambda cells: cells.on_screen.scroll_rows(1), PAGE_END)
-    action_line_up = moving(lambda cells: cells.on_screen.scroll_rows(-1), PAGE_START)
-    action_half_page_down = moving(lambda cells: cells.on_screen.half_page(1), PAGE_END)
-    action_half_page_up = moving(lambda cells: cells.on_screen.half_page(-1), PAGE_START)
+    action_line_down = moving(lambda cells: cells.scroll_rows(1), PAGE_END)
+    action_line_up = moving(lambda cells: cells.scroll_rows(-1), PAGE_START)
+    action_half_page_down = moving(lambda cells: cells.half_page(1), PAGE_END)
+    action_half_page_up = moving(lambda cells: cells.half_page(-1), PAGE_START)
 
     def action_first_cell(self) -> None:
         before = monotonic(), self.focused_cell, self.view_state()

@@ -24,9 +24,14 @@ class CellVersions(Controller):
     async def action_time(self) -> None:
         """Say when the chosen cell was begun, and who changed it last."""
         block = self._scope.cell_to("tell the time of", finished=False)
-        last = None if block is None else await self._last(block)
-        if block is None or last is None:
+        read = block and await self._scope.call("block.get", {"block_id": block})
+        if not block or not read:
             return
+        params = {"block_id": block, "after_version": read["version"] - 1}
+        history = await self._scope.call("block.history", params)
+        if not history or not history["versions"]:
+            return
+        last = history["versions"][-1]
         header = self._session.document.header(block)
         author = self._scope.author(block)
         said = f"{self._scope.name(block)} · {author} began it at {header.created}"
@@ -41,34 +46,22 @@ class CellVersions(Controller):
         """Return the name of whoever made a version, as the person here reads it."""
         return OWN_NAME if version["principal"] == self._source.me else str(version["username"])
 
-    async def _last(self, block: str) -> Mapping[str, Any] | None:
-        """Return the last version of a block; None if the kernel does not say, which is said."""
-        read = await self._scope.call("block.get", {"block_id": block})
-        if read is None:
-            return None
-        after = max(0, int(read["version"]) - 1)
-        params = {"block_id": block, "after_version": after, "limit": 1}
-        history = await self._scope.call("block.history", params)
-        return None if history is None else next(iter(history["versions"]), None)
-
     async def show_history(self, block: str | None, version: int | None = None) -> None:
         """Go through the versions of a cell or the page, from one on; do what is chosen there."""
         asked, user = HistorySource(self._scope), self._source.user
         choice = await self._cells.app.push_screen_wait(HistoryModal(asked, block, version))
         if choice is None:
             return
+        version, block = choice
         if user.refusal is not None:
             self._hint(user.refusal)
-        elif choice.block is None:
-            here = self._session.document.context or ""
-            made = await fork_context(self._scope, here, at=choice.version)
-            if made is not None:
-                self._scope.open_context(made)
+        elif block is None:
+            await self._fork(at=version)
         else:
-            params = {"block_id": choice.block, "version": choice.version}
+            params = {"block_id": block, "version": version}
             if await self._scope.call("block.restore", params, "Not restored") is not None:
-                name = asked.name(choice.block)
-                self._hint(f"{name} is as in its version {choice.version}; u takes that back.")
+                name = asked.name(block)
+                self._hint(f"{name} is as in its version {version}; u takes that back.")
 
     action_page_history = partialmethod(show_history, None)
 
@@ -80,11 +73,13 @@ class CellVersions(Controller):
         block = self._scope.cell_to("fork from", finished=False)
         if block is None:
             return
-        context = self._session.document.context or ""
         last = (block, *results_of(self._source, block))[-1]
-        params = {"context": context, "blocks": {"last": last}}
         release_keys = self._keys.hold()  # what is typed next is for the copy
-        fork = await self._scope.call("context.fork", params)
-        if fork is not None:
-            self._scope.open_context(fork["context_id"])
+        await self._fork(blocks={"last": last})
         release_keys()
+
+    async def _fork(self, **part: Any) -> None:
+        """Copy a part of the context into a new one, and go there."""
+        made = await fork_context(self._scope, self._session.document.context or "", **part)
+        if made is not None:
+            self._scope.open_context(made)

@@ -37,6 +37,7 @@ from antiphon.screens.visitors import Visitors
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.widgets.block_list import CellChange
 from antiphon.widgets.status import HintLog
+from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.block_metadata import open_question
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import join_names
@@ -102,7 +103,7 @@ class ConversationControllers:
         self.drift = DriftView(scope, self.contexts, self.arranger)
         self.submitter = MessageSubmitter(scope)
         self.people = PeopleHere(scope, self.questions, self.contexts)
-        self.sidebar = SidebarView(scope, self.contexts, self.people)
+        self.sidebar = SidebarView(scope, self.contexts)
         self.commands = SlashCommands(scope, self.contexts, self.sidebar, keys)
         self.visitors = Visitors(scope)
         self.actions: Mapping[str, Callable[[], object]] = {
@@ -136,7 +137,7 @@ class ConversationControllers:
             moving=self.arranger.state.moving is not None,
             unread=cells.unread_lines > 0,
             waiting=self.questions.first is not None,
-            revising=self.submitter.pending.revised is not None,
+            revising=self.submitter.revised is not None,
             folded=editor is not None and bool(editor.document.labels),
             private=draft.is_private,
             reading=user.refusal is not None,
@@ -173,7 +174,6 @@ class ConversationControllers:
         """Follow the session and the document, once the widgets are mounted."""
         session, source, drawn = self._session, self.source, self.cells.drawn
         source.changed.listen(self._cells_changed)
-        self.turns.running.changed.listen(self._host.update)
         self.live.changed.listen(self._host.update)
         self._stops = (
             self.frame.set_interval(LOOK_SECONDS, self._look).stop,
@@ -183,9 +183,10 @@ class ConversationControllers:
             drawn.listen(self.cells.read_ahead),
             drawn.listen(self.questions.note_seen),
             source.changed.listen(self.following.text_changed),
-            self.models.changed.listen(self._host.people_changed),
+            source.document.watch(self._blocks_changed),
+            self.models.changed.listen(self._host.update),
             self.contexts.changed.listen(self.sidebar.show_contexts),
-            self.contexts.changed.listen(self._host.people_changed),
+            self.contexts.changed.listen(self._host.update),
             session.changed.listen(self._status_changed),
             session.replica.presence_changed.listen(self._presence_changed),
         )
@@ -197,7 +198,6 @@ class ConversationControllers:
             player.moved.listen(self._presence_changed)
         self.file.start()
         self.references.start()
-        self.people.show()
         if self._status.connection is ConnectionStatus.LIVE:  # since before it was followed
             self._came_live()
         self._status_changed()
@@ -218,22 +218,16 @@ class ConversationControllers:
         self.blame.shown = False
         self.composer.draft.close()
         self.find.close()
-        self.turns.running.close()
         self.source.close()
 
     # Changes of the session
 
     def _status_changed(self) -> None:
         """Also called when the number of unsaved changes does, which is with every key."""
-        self.people.show()
         status, before = self._session.status, self._status
         if status != before:
             self._status = status
             self._compare_status(status, before)
-        if status.is_rejected:
-            self.view.hide_preview()
-        else:
-            self.view.show_preview()
 
     def _compare_status(self, status: SessionStatus, before: SessionStatus) -> None:
         """Tell of what has changed of the connection."""
@@ -290,7 +284,6 @@ class ConversationControllers:
         if self._session.options.address is not None:  # no folder here names its project
             self._host.run_last_of("place", self.people.name_place)
         self.view.restore()
-        self.view.replace_preview()
         self.file.look()
 
     def _fetch_models(self) -> None:
@@ -324,7 +317,12 @@ class ConversationControllers:
             self._fetch_models()
             self._host.tell(f"{join_names(sorted(ended))} ended")
         self.following.presence_changed()
-        self._host.people_changed()
+        self._host.update()
+
+    def _blocks_changed(self, change: DocumentChange) -> None:
+        """Show what can be stopped: a block may have begun or ended to run."""
+        if change.added or any("status" in one.fields for one in change.headers):
+            self._host.update()
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
@@ -337,10 +335,8 @@ class ConversationControllers:
         self.questions.cells_changed(change)
         self.arranger.leave_hidden(change)
         if self.tour.cells_changed(change):
-            self._host.suggest()
+            self._host.update()
 
     def _look(self) -> None:
         self.view.keep(is_left=False)
         self.sidebar.update()
-        if not self.frame.has_sidebar:
-            self.sidebar.list_contexts()

@@ -86,7 +86,7 @@ class ConversationFrame(DocumentLayout, ActionOwner):
     def action_tail(self) -> None:
         editor, cells = self.area.editor, self.area.cells
         if editor is None:
-            cells.move(cells.on_screen.to_tail, PAGE_END)
+            cells.move(cells.to_tail, PAGE_END)
             return
         before = editor.cursor_offset
         editor.action_text_end()

@@ -110,7 +110,8 @@ class ConversationScreen(ConversationHost):
         hit, finds_from_message = find.place, find.focused_before is message
         message_cursor, followed = message.cursor_offset, self.following.followed
         goes_first = self.cells.goes_first and block == self.cells.order.first()
-        pending = parts.submitter.hand_over()
+        revised, waiting = parts.submitter.revised, parts.submitter.waiting
+        parts.submitter.waiting = None
 
         def resume(there: ConversationScreen) -> None:
             parts, message, cells = there.controllers, there.composer.editor, there.cells
@@ -139,7 +140,7 @@ class ConversationScreen(ConversationHost):
             if followed is not None:
                 there.following.follow(followed)
             there.following.presence_changed()
-            parts.submitter.pending = pending
+            parts.submitter.revised, parts.submitter.waiting = revised, waiting
             parts.submit_pending()
             if arranger.brings_back:
                 there.call_action("bring_back")
@@ -177,6 +178,8 @@ class ConversationScreen(ConversationHost):
 
     @on(events.TextSelected)
     def update(self) -> None:
+        """Show who is here, what they do, what can be done now, and what could be tried next."""
+        self.people.show()
         self.controllers.language.follow()
         situation = self.situation
         self.frame.footer.situation = situation
@@ -188,7 +191,7 @@ class ConversationScreen(ConversationHost):
             is_private=self.composer.draft.is_private,
             finds=self.controllers.find.is_open,
         )
-        self.suggest()
+        self._suggest()
         is_first = self.view.is_restored and not self.composer.draft.text
         is_first = is_first and not self.controllers.tour.is_shown and is_empty(self.source)
         is_first = is_first and not self.source.is_file
@@ -198,11 +201,7 @@ class ConversationScreen(ConversationHost):
             else None
         )
 
-    def people_changed(self) -> None:
-        self.people.show()
-        self.update()
-
-    def suggest(self) -> None:
+    def _suggest(self) -> None:
         notice, name, tour = self.frame.notice, self.following.name, self.controllers.tour
         if name is not None:
             notice.suggest(f"{name} · any key stops", label="FOLLOWING")
@@ -250,7 +249,7 @@ class ConversationScreen(ConversationHost):
             self.controllers.arranger.state.moving = None
         self.following.publish()
         self.controllers.questions.show_keys()
-        self.people_changed()
+        self.update()
 
     @on(events.Paste)
     @on(events.Key)
@@ -278,7 +277,6 @@ class ConversationScreen(ConversationHost):
     @on(Composer.Changed)
     def _message_changed(self) -> None:
         self.controllers.submitter.draft_changed()
-        self.run_last_of("names", self.controllers.submitter.check_names)
         self.following.publish()
         self.update()
 
@@ -297,7 +295,7 @@ class ConversationScreen(ConversationHost):
         if self.frame.fit(self.app.size):
             self.controllers.sidebar.update()
         self.people.is_retired = is_behind
-        self.people_changed()
+        self.update()
 
     @on(CellEditor.CursorMoved)
     @on(CellEditor.Refolded)
@@ -311,7 +309,7 @@ class ConversationScreen(ConversationHost):
         self.controllers.undo.edited()
         if message.editor is not self.composer.editor:
             self.controllers.tour.tour.typed(message.inserted)
-            self.suggest()
+            self.update()
             self.controllers.file.edited()
 
     def _view_changed(self) -> None:
@@ -319,7 +317,7 @@ class ConversationScreen(ConversationHost):
         self.controllers.questions.show_keys()
         if self.mode is Mode.NAVIGATE:
             self.following.publish()
-        self.people_changed()
+        self.update()
 
     def follow(self, principal: str) -> None:
         self.shown_now.following.follow(principal)

@@ -22,8 +22,7 @@ from antiphon.render.display import displayable_in_a_row, sanitize_for_display
 from antiphon.screens.conflicts import ConflictsModal
 from antiphon.screens.modals import HintingModal, TextPage
 from antiphon.widgets.status import KeyLines, StatusSpan
-from antiphon_kernel.text.merge3 import Excerpt, Resolution
-from antiphon_kernel.text.merge_edits import EditConflict
+from antiphon_kernel.text.merge_edits import EditConflict, Excerpt, Resolution
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.quoting import count_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
@@ -68,18 +68,6 @@ def _amount(size: Mapping[str, int]) -> str:
     return count_of(size["characters"], "character") if size["characters"] else ""
 
 
-class Author(NamedTuple):
-    """Author of an edit."""
-
-    principal: str | None
-    """None: the person here, and what they have brought over."""
-    name: str | None
-    """None: the person here."""
-
-
-_OWN: Final = Author(None, None)
-
-
 class EditUndo(Controller):
     """Takes back what the person, or the author of a cell, has done last, and does it again."""
 
@@ -90,7 +78,7 @@ class EditUndo(Controller):
         self._arranger = arranger
         self._turns = turns
         self._tour = tour
-        self._undone_theirs: tuple[str, Author] | None = None
+        self._undone_theirs: tuple[str, str | None] | None = None
         """Block and author of an edit of theirs, or of a drift, that has just been undone."""
 
     def edited(self) -> None:
@@ -111,7 +99,7 @@ class EditUndo(Controller):
         if await self._undo_text(block):
             self._arranger.state.disarranged.clear()  # Ctrl+Y brings the text back
             if self._source.header(block).kind == BlockKind.DRIFT:
-                self._undone_theirs = block, Author(self._source.me, None)
+                self._undone_theirs = block, self._source.me
                 self._hint("Took back what came from there · <key:redo> brings it back")
             if self._scope.mode is not Mode.WRITE:
                 self._tour.undone()
@@ -131,8 +119,7 @@ class EditUndo(Controller):
         if author == self._source.me:
             self._hint("This cell is yours: u takes back your own edit.")
             return
-        whose = Author(author, name)
-        there = await self._apply("undo", block, whose, preview=True)
+        there = await self._apply("undo", block, author, preview=True)
         if there is None:
             return
         what = f"{there.amount} by {name}, {there.age}?"
@@ -143,8 +130,8 @@ class EditUndo(Controller):
         if self._turns.is_streaming(author):
             await self._turns.stop(InterruptTarget(author, name))
         self._source.ink.flash(block)
-        if await self._undo_text(block, whose):
-            self._undone_theirs = block, whose
+        if await self._undo_text(block, author):
+            self._undone_theirs = block, author
 
     async def _last_of_others(self, block: str) -> str | None:
         """Return the last one but the person who has changed a block; None if that is not known."""
@@ -176,39 +163,46 @@ class EditUndo(Controller):
 
     # Of the text, which the kernel does by author
 
-    async def _undo_text(self, block: str, whose: Author = _OWN) -> bool:
+    def _name(self, whose: str | None) -> str | None:
+        """Return the name of an author; None of the person here."""
+        return None if whose in (None, self._source.me) else self._source.name(str(whose))[0]
+
+    async def _undo_text(self, block: str, whose: str | None = None) -> bool:
         """Take back an author's last edit of a block, and say so; whether anything changed."""
         undone = await self._apply("undo", block, whose)
         if undone is not None:
-            self._hint(undone.report(whose.name, self._scope.place(block)))
+            self._hint(undone.report(self._name(whose), self._scope.place(block)))
         return undone is not None
 
-    async def _redo_text(self, block: str, place: str, whose: Author = _OWN) -> None:
+    async def _redo_text(self, block: str, place: str, whose: str | None = None) -> None:
         """Do again what was undone last, and say so with the `place` of the block."""
-        redone = await self._apply("redo", block, whose)
+        redone, name = await self._apply("redo", block, whose), self._name(whose)
         if redone is None:
             return
-        if whose.name is not None:
-            self._hint(f"{redone.restored or redone.amount} of {whose.name} came back.")
+        if name is not None:
+            self._hint(f"{redone.restored or redone.amount} of {name} came back.")
         elif redone.removed and not redone.restored:
             self._hint(f"Removed {redone.removed}{place} again")
         else:
             self._hint(f"Brought back {redone.restored or redone.amount}{place}")
 
     async def _apply(
-        self, what: str, block: str, whose: Author, *, preview: bool = False
+        self, what: str, block: str, whose: str | None, *, preview: bool = False
     ) -> UndoneText | None:
-        """Undo or redo, or only look with `preview`; None, with a hint, if there is nothing."""
+        """Undo or redo, or only look with `preview`; None, with a hint, if there is nothing.
+
+        `whose` is the author; None is the person here, with what they have brought over.
+        """
         params: dict[str, Any] = {"block_id": block, "preview": preview}
-        if whose.principal is not None:
-            params["principal"] = whose.principal
+        if whose is not None:
+            params["principal"] = whose
         try:
             return UndoneText.of(await self._session.call(f"block.{what}", params))
         except AntiphonError as error:
             if error.code is ErrorCode.NO_KERNEL:
                 self._hint(f"Offline: {what} needs the kernel; try again when it is back.")
-            elif error.code in _NOTHING_LEFT and whose.name is not None:
-                self._hint(f"There is nothing of {whose.name} to {what} in this cell.")
+            elif error.code in _NOTHING_LEFT and (name := self._name(whose)) is not None:
+                self._hint(f"There is nothing of {name} to {what} in this cell.")
             else:
                 self._hint(_NOTHING_LEFT.get(error.code, error.message))
             return None

@@ -11,7 +11,7 @@ from typing import Any, Final
 from antiphon.project_files import KernelFile
 from antiphon.render.view import ReferredLines
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon_kernel.text.patch import Hunk, Patch
+from antiphon_kernel.text.patch import Hunk, read_patch
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import count_of
@@ -61,7 +61,7 @@ class FileReferences(Controller):
         if told["version"] != reference["version"]:
             then = {**about, "version": reference["version"]}
             diff = (await self._session.call("file.diff", then))["diff"]
-        hunks = Patch(diff).hunks if diff else ()
+        hunks = read_patch(diff).hunks if diff else ()
         if hunks:
             marks = Counter(line.mark for hunk in hunks for line in hunk.lines)
             notes.append(f"+{marks['+']} −{marks['-']}")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from antiphon.project_files import CONFLICT, DELETED, ONLY_OPEN, KernelFile, mentions
 from antiphon.render.cell_renderer import command_of
-from antiphon.render.differences import changed_place
+from antiphon.render.differences import DiffLine, changed_place, patch_lines
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.conflicts import FileConflictsModal
@@ -17,25 +17,19 @@ from antiphon.screens.modals import NO_CELL, ConfirmModal
 from antiphon.screens.picker import NOTHING_FOUND, PickerEntry, PickerModal, choose
 from antiphon.widgets.block_list import LineMark
 from antiphon_kernel.text.findings import finding_text
-from antiphon_kernel.text.patch import Patch
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE, FINDINGS
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import count_of, quote
+from antiphon_kernel.types.quoting import quote
 
 LOOK_SECONDS: Final = 1.0
 """How often the kernel is asked how the file stands to the disk."""
-
-_STILL: Final = 10
-"""Looks without a change before one on disk is told of: formatters follow what was saved."""
 
 _LOOKS_AT_GIT: Final = 5
 """Looks after which a text that has not changed is compared with the last commit again."""
 
 _MOST_FOUND: Final = 200
 """Lines that a search in files shows."""
-
-_SHOWN_OF_A_LINE: Final = 200
 
 _LONG: Final = 200_000
 """Code points of a cell of which only what is on the screen is searched for paths."""
@@ -55,10 +49,6 @@ class FileView(Controller):
         self._seen = self._compared = -1
         """The version of the text at the last look, and when it was compared with git."""
         self._looks = 0
-        self._known: int | None = None
-        """The version of the block at the last look."""
-        self.still = _STILL
-        """Looks since the text has changed, or was not saved."""
         self._of_git: Mapping[int, LineMark] = {}
         self._findings: Sequence[Mapping[str, Any]] = ()
 
@@ -85,7 +75,7 @@ class FileView(Controller):
         before, self._scope.file = self._scope.file, file
         if before is None or file == before:
             return
-        self._scope.host.people_changed()
+        self._scope.host.update()
         if file.path != before.path:
             self._hint(f"Its name is {displayable_in_a_row(file.path)} now.")
         elif file.state != before.state and file.state in _STATES:
@@ -100,7 +90,6 @@ class FileView(Controller):
             told = await self._session.call("file.open", {"path": file.context})
             self._show(KernelFile.of(told))
             self._show_findings(file.block)
-            await self._tell_of_disk(told)
             version, seen = self._source.versions[file.block], self._seen
             self._seen = version
             self._looks += 1
@@ -110,24 +99,10 @@ class FileView(Controller):
                 params = {"path": file.context, "against": "head"}
                 diff = (await self._session.call("file.diff", params))["diff"]
                 if version == self._source.versions[file.block]:
-                    self._of_git = line_marks(diff)
+                    self._of_git = line_marks(patch_lines(diff, file.path))
                     self._mark_lines()
         except AntiphonError:
             return  # what the person asks for tells of it
-
-    async def _tell_of_disk(self, told: Mapping[str, Any]) -> None:
-        """Say so if another program has changed the file while nobody else was at work on it."""
-        before, self._known, was_still = self._known, told["version"], self.still >= _STILL
-        is_changed = before not in (None, self._known)
-        self.still = 0 if is_changed or told["dirty"] else self.still + 1
-        if not is_changed or told["dirty"] or not was_still:
-            return
-        asked = {"block_id": told["block_id"], "after_version": before}
-        changes = (await self._session.call("block.history", asked))["versions"]
-        then = {"path": told["context_id"], "version": before}
-        marks = line_marks((await self._session.call("file.diff", then))["diff"])
-        if marks and any(one["operation"] == "disk" for one in changes):
-            self._hint(f"Changed on disk by another program: {count_of(len(marks), 'line')}.")
 
     def _show_findings(self, block: str) -> None:
         """Show what checks have found in the file, if that is something else than before."""
@@ -232,11 +207,7 @@ class FileView(Controller):
                 told = await self._scope.call("file.search", params, "Not searched")
             hits[:] = [] if told is None else told["hits"]
             return [
-                PickerEntry(
-                    str(at),
-                    one["text"].strip()[:_SHOWN_OF_A_LINE],
-                    f"{one['path']}:{one['line'] + 1}",
-                )
+                PickerEntry(str(at), one["text"].strip(), f"{one['path']}:{one['line'] + 1}")
                 for at, one in enumerate(hits)
             ]
 
@@ -312,34 +283,24 @@ class FileView(Controller):
         return text[places[0].start : places[-1].end] if places else ""
 
 
-def line_marks(diff: str) -> Mapping[int, LineMark]:
-    """Return the lines of a text that a unified difference has added, changed or taken away at.
+def line_marks(lines: Sequence[DiffLine]) -> Mapping[int, LineMark]:
+    """Return the lines of a text that a difference has added, changed or taken away at.
 
     Empty if it has added all of them: that a whole file is new needs no marks.
     """
     marks: dict[int, LineMark] = {}
-    try:
-        hunks = Patch(diff).hunks if diff else ()
-    except AntiphonError:
+    if all(one.mark in "@+" for one in lines):
         return marks
-    if len(hunks) == 1 and not hunks[0].old:
-        return marks
-    shift = 0
-    for hunk in hunks:
-        at, gone = hunk.start + shift, 0
-        for line in hunk.lines:
-            if line.mark == "-":
-                gone += 1
-                shift -= 1
-                continue
-            if line.mark == "+":
-                marks[at] = LineMark.CHANGED if gone else LineMark.ADDED
-                gone = max(0, gone - 1)
-                shift += 1
-            elif gone:
-                marks[at] = LineMark.DELETED
-                gone = 0
-            at += 1
-        if gone:
-            marks[max(at - 1, 0)] = LineMark.DELETED
+    gone, last = 0, 0
+    for line in (*lines, DiffLine("@", "")):
+        number = line.number or 0
+        if line.mark == "-":
+            gone += 1
+        elif line.mark == "+":
+            marks[number] = LineMark.CHANGED if gone else LineMark.ADDED
+            gone = max(0, gone - 1)
+        elif gone:
+            marks[last if line.mark == "@" else number] = LineMark.DELETED
+            gone = 0
+        last = number if line.mark in "+ " else last
     return marks

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod
 from typing import Any, Final
 
@@ -15,7 +13,7 @@ from textual.widget import Widget
 from antiphon.actions import Mode
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.picker import PickerEntry, PickerModal
-from antiphon.widgets.block_list import Anchor, CellChange, HitPlace, TextFinder
+from antiphon.widgets.block_list import CellChange, HitPlace, TextFinder
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_through
 from antiphon_kernel.types.enums import BlockKind
@@ -37,20 +35,6 @@ AROUND_MATCH: Final = 60
 """Characters of a line that are shown around a match in another context."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BeforeFind:
-    """The position of the person before the search."""
-
-    view: Anchor | None
-    """None: at the tail."""
-    focused: str | None
-    editor: CellEditor | None
-    selection: tuple[int, int] | None
-    """Of the editor, in code points: from the anchor to the cursor."""
-    start: HitPlace | None
-    """The search begins behind it."""
-
-
 class FindView(Controller):
     """Search for a text in the cells, or in the one that is edited.
 
@@ -65,13 +49,17 @@ class FindView(Controller):
         """Widget that had the focus before the search."""
         self.finder = TextFinder(self._source)
         self.is_open = False
-        self._origin: _BeforeFind | None = None
+        self._editor: CellEditor | None = None
+        """The one whose text is searched; None: the cells."""
+        self._start: HitPlace | None = None
+        """The search begins behind it."""
+        self._restore: Callable[[], None] | None = None
+        """Goes back to where the person was before the search."""
         self.place: HitPlace | None = None
         """The hit that the person has gone to."""
         self._opened: list[str] = []
         """Folded cells that were opened to show a hit."""
         self._wake = asyncio.Event()
-        self._typed = asyncio.Event()
         self.finder.changed.listen(lambda changed: self._wake.set())
         self._source.changed.listen(self._cells_changed)
 
@@ -90,7 +78,7 @@ class FindView(Controller):
             return
         if mode in (Mode.WRITE, Mode.NAVIGATE):
             self.focused_before = self._cells.screen.focused
-        self._open(self._position(editor), "this context" if editor is None else "this cell")
+        self._open(editor, self._first_seen())
         if not was_open:
             self.look_for(self._bar.input.value)
         if editor is None:
@@ -100,7 +88,7 @@ class FindView(Controller):
 
     def go_on(self, query: str, place: HitPlace | None) -> None:
         """Go on with a search of another screen that showed this context."""
-        self._open(self._position(None), "this context")
+        self._open(None, self._first_seen())
         self._bar.set_query(query)
         self.look_for(query)
         if place is not None and self._cells.has_cell(place.block):
@@ -109,52 +97,57 @@ class FindView(Controller):
 
     def find_from(self, block: str, query: str) -> None:
         """Go to the first hit of a text in a cell, else behind it; all others are marked."""
-        cells = self._cells
-        origin = (cells.view_state(), cells.focused_cell, None, None, HitPlace(block, -1))
-        cells.focus_cell(block)
-        self._open(_BeforeFind(*origin), "this context")
+        self._open(None, HitPlace(block, -1))
+        self._cells.focus_cell(block)
         self._bar.set_query(query)
         self.look_for(query)
         self.stay()
 
-    def _open(self, origin: _BeforeFind, where: str) -> None:
-        self._origin = origin
-        self._opened.clear()
-        self._bar.open(where)
-        if not self.is_open:
-            self.is_open = True
-            self._scope.host.run_last_of("find", self._follow)
-
-    def _position(self, editor: CellEditor | None) -> _BeforeFind:
-        cells = self._cells
+    def _open(self, editor: CellEditor | None, start: HitPlace | None) -> None:
+        """Search the text of an editor from its cursor on, or the cells from a place on."""
+        cells, view, focused = self._cells, self._cells.view_state(), self._cells.focused_cell
+        cursor = anchor = 0
         if editor is not None:
             cursor = editor.cursor_offset
-            anchor = editor.anchor_offset
-            selection = (cursor if anchor is None else anchor, cursor)
-            begin = HitPlace(editor.block, min(selection) - 1)
-            return _BeforeFind(cells.view_state(), editor.block, editor, selection, begin)
+            anchor = cursor if editor.anchor_offset is None else editor.anchor_offset
+            start = HitPlace(editor.block, min(anchor, cursor) - 1)
+
+        def restore() -> None:
+            if view is None:
+                cells.to_tail()
+            else:
+                cells.restore_view(view)
+            if editor is None:
+                cells.focus_cell(focused, reveal=False)
+            elif editor.is_attached:
+                editor.select(anchor, cursor)
+
+        self._editor, self._start, self._restore, self.is_open = editor, start, restore, True
+        self._opened.clear()
+        self._bar.open("this context" if editor is None else "this cell")
+
+    def _first_seen(self) -> HitPlace | None:
+        """Return the start of the chosen cell, or of the first one if that is not to be seen."""
+        cells = self._cells
         seen = [place.block for place in cells.viewport.places if place is not None]
         focused = cells.focused_cell
         first = focused if cells.has_focus and focused in seen else next(iter(seen), None)
-        start = None if first is None else HitPlace(first, -1)
-        return _BeforeFind(cells.view_state(), focused, None, None, start)
+        return None if first is None else HitPlace(first, -1)
 
     def look_for(self, query: str) -> None:
         """Find another text, from where the person was before the search."""
-        origin = self._origin
-        if not self.is_open or origin is None:
+        if not self.is_open:
             return
         self.place = None
-        scope = origin.editor.block if origin.editor is not None else None
-        first = origin.start.block if origin.start is not None else None
+        scope = self._editor.block if self._editor is not None else None
+        first = self._start.block if self._start is not None else None
         self.finder.search(query, first=first, scope=scope)
-        self._typed.set()
-        self._wake.set()
+        self._scope.host.run_last_of("find", self._follow)
         self._show()
 
     def stay(self) -> None:
         """Give the focus to where the hit is; hits stay marked, but in an editor."""
-        editor = None if self._origin is None else self._origin.editor
+        editor = self._editor
         if editor is not None or not self.finder.query:
             self.end()
         left = editor if editor is not None and editor.is_attached else self._cells
@@ -181,20 +174,12 @@ class FindView(Controller):
         before.focus(scroll_visible=False)
 
     def _go_back(self) -> None:
-        origin, opened = self._origin, [one for one in self._opened if self._cells.has_cell(one)]
+        opened = [one for one in self._opened if self._cells.has_cell(one)]
         self.end()
         if opened:
             self._source.set_folded(opened, True)
-        if origin is None:
-            return
-        if origin.view is None:
-            self._cells.to_tail()
-        else:
-            self._cells.restore_view(origin.view)
-        if origin.editor is None:
-            self._cells.focus_cell(origin.focused, reveal=False)
-        elif origin.editor.is_attached and origin.selection is not None:
-            origin.editor.select(*origin.selection)
+        if self._restore is not None:
+            self._restore()
 
     # Searching
 
@@ -233,21 +218,18 @@ class FindView(Controller):
     async def _follow(self) -> None:
         while self.is_open:
             self._wake.clear()
-            self._typed.clear()
             while self.finder.step():
                 self._show()
                 await asyncio.sleep(PAUSE_SECONDS)
             self._show()
             await self._wake.wait()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(REFRESH_SECONDS):
-                    await self._typed.wait()
+            await asyncio.sleep(REFRESH_SECONDS)
 
     def _show(self) -> None:
         """Mark the hits so far, and go to the first one as soon as there is one."""
         if not self.is_open:
             return
-        start = self._origin.start if self._origin is not None else None
+        start = self._start
         if self.place is None and start is not None and self._cells.has_cell(start.block):
             first = self.finder.beside(start, 1)
             if first is not None:
@@ -284,7 +266,7 @@ class FindView(Controller):
 
     def _go(self, direction: int) -> bool:
         """Go to a hit; False if there is none."""
-        start = self.place or (self._origin.start if self._origin is not None else None)
+        start = self.place or self._start
         if start is None or not self._cells.has_cell(start.block):
             start = next((HitPlace(block, -1) for block, _ in self.finder), None)
         if start is None:

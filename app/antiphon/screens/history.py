@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.timer import Timer
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable_in_a_row, sanitize_for_display
@@ -40,12 +39,6 @@ _NO_HISTORY: Final = "The history cannot be read"
 FAR: Final = 10
 """Versions that a long step takes."""
 
-PLAY_SECONDS: Final = 0.05
-PLAY_STEPS: Final = 200
-"""Steps in which all versions are played, unless there are fewer."""
-
-_READING: Final = "The versions are being read."
-
 _FINDINGS: Final = "check"
 """The operation that says what is found in a file, and leaves its text alone."""
 
@@ -53,13 +46,10 @@ _OPERATIONS: Final = {"sync": "typed"}
 """Words for changes that came by another way than a tool."""
 
 _TAB: Final = "    "
-_TIMELINES: Final = 512
-"""Texts with their history that are kept."""
 
 _KEYS: Final = (
     ("← →", "version"),
     ("[ ]", "ten"),
-    ("Space", "{play}"),
     ("Tab", "{other}"),
     ("r", "restore"),
     ("F", "fork here"),
@@ -126,15 +116,6 @@ class HistorySource(Controller):
         return Timeline(tuple(texts), result["version"])
 
 
-class HistoryChoice(NamedTuple):
-    """A version, and what is to be done with it."""
-
-    version: int
-    """The version of the block to restore, or of the context to fork."""
-    block: str | None
-    """The block to restore; None to fork the context."""
-
-
 class _Line(StatusLine):
     """A row of the page."""
 
@@ -146,8 +127,11 @@ class _Line(StatusLine):
         return self._make(width)
 
 
-class HistoryModal(HintingModal[HistoryChoice | None]):
-    """Goes through the versions of a cell or of the page."""
+class HistoryModal(HintingModal[tuple[int, str | None] | None]):
+    """Goes through the versions of a cell or of the page.
+
+    Returns a version and the block to restore to it; None in its place to fork the context there.
+    """
 
     DEFAULT_CSS = """
     HistoryModal { layout: vertical; }
@@ -160,7 +144,6 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         Binding("shift+right,right_square_bracket", f"step({FAR})", show=False, priority=True),
         Binding("home", "go(0)", show=False, priority=True),
         Binding("end", "go(-1)", show=False, priority=True),
-        Binding("space", "play", show=False, priority=True),
         Binding("tab", "other", show=False, priority=True),
         Binding("r", "wish('restore')", show=False),
         Binding("F", "wish('fork')", show=False),
@@ -183,7 +166,6 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         self._missing: dict[str, None] = {}
         self._at = 0
         self._changed_row = 0
-        self._playing: Timer | None = None
         self._top, self._slider = _Line(self._top_spans), _Line(self._slider_spans)
         self._keys = KeyLines()
         self._page = TextPage(self._rows)
@@ -230,43 +212,16 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
 
     def action_go(self, at: int) -> None:
         """Show a version; one below 0 is counted from the end."""
+        before, last = self._at, max(0, self._count - 1)
+        self._at = last if at < 0 else min(at, last)
         if self._history is None:
-            self.hint(_READING)
-        elif not self._go(at if at >= 0 else self._count + at):
+            self.hint("The versions are being read.")
+        elif self._at != before:
+            self._show()
+        else:
             self.hint(f"This is the {'last' if self._at else 'first'} version.")
 
-    def _go(self, at: int) -> bool:
-        """Show a version, or the nearest that there is; whether it is another one."""
-        before, self._at = self._at, max(0, min(at, self._count - 1))
-        if self._at != before:
-            self._show()
-        return self._at != before
-
-    def action_play(self) -> None:
-        if self._history is None:
-            self.hint(_READING)
-            return
-        if self._playing is not None:
-            self._end_playing()
-            return
-        if self._at == self._count - 1:
-            self._go(0)
-        stride = max(1, self._count // PLAY_STEPS)
-        self._playing = self.set_interval(PLAY_SECONDS, lambda: self._play(stride))
-        self._show()
-
-    def _play(self, stride: int) -> None:
-        if not self._go(self._at + stride):
-            self._end_playing()
-
-    def _end_playing(self) -> None:
-        if self._playing is not None:
-            self._playing.stop()
-            self._playing = None
-            self._show()
-
     def action_other(self) -> None:
-        self._end_playing()
         other = self._focus_block() if self._block is None else None
         if other == self._block:
             self.hint("Nothing of the page has changed in this version.")
@@ -280,9 +235,9 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
         if step is None:
             self.hint("There is no version yet.")
         elif wish == "fork":
-            self.dismiss(HistoryChoice(step.version, None))
+            self.dismiss((step.version, None))
         elif block is not None and (version := self._version(block, step)):
-            self.dismiss(HistoryChoice(version, block))
+            self.dismiss((version, block))
         else:
             self.hint("There was no text of a cell yet.")
 
@@ -304,12 +259,11 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
     # Drawing
 
     def _show(self) -> None:
-        content = (self._block, self._at, self._count, self._playing is not None)
+        content = (self._block, self._at, self._count)
         self._top.update_spans(content)
         self._slider.update_spans(content)
         other = "page" if self._block is not None else "cell"
-        play = "play" if self._playing is None else "stop"
-        self._keys.keys = [(key, words.format(other=other, play=play)) for key, words in _KEYS]
+        self._keys.keys = [(key, words.format(other=other)) for key, words in _KEYS]
         self._page.reload()
         self._page.scroll_to(
             y=max(0, self._changed_row - self._page.size.height // 3), animate=False
@@ -321,8 +275,6 @@ class HistoryModal(HintingModal[HistoryChoice | None]):
             line = await self._source.timeline(block)
             self._missing.pop(block, None)
             self._timelines[block] = line or Timeline((), 0)
-            for forgotten in list(self._timelines)[:-_TIMELINES]:
-                del self._timelines[forgotten]
         if self.is_attached:
             self._show()
 

@@ -20,25 +20,19 @@ NOBODY_FOR_GUESTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ModelsHere:
-    """The models that answer in a context, and what has been used of the default one."""
+    """The models that answer in a context."""
 
     names: tuple[str, ...] = ()
     default: str | None = None
     """The model that answers messages which name none."""
-    tokens: int = 0
-    """Estimate of what it reads with each request."""
-    window: int | None = None
-    """Tokens that it takes, where that is known."""
-    cost: float = 0.0
-    """US dollars that have been paid for all models in this context."""
+    use: str = ""
+    """For the header, what that one reads and what all have cost; empty if no window is known."""
 
-    @property
-    def use(self) -> str:
-        """Return its use for the header: `12k/200k tokens · $0.03`; empty if no window is known."""
-        if self.window is None:
-            return ""
-        share = f"{_count(self.tokens)}/{_count(self.window)} tokens"
-        return f"{share} · ${self.cost:.2f}" if self.cost else share
+
+def use_of(tokens: int, window: int, cost: float) -> str:
+    """Return the tokens that a model reads and takes, and US dollars: `12k/200k tokens · $0.03`."""
+    share = f"{_count(tokens)}/{_count(window)} tokens"
+    return f"{share} · ${cost:.2f}" if cost else share
 
 
 def _count(tokens: int) -> str:
@@ -159,13 +153,9 @@ class KnownModels:
                 return None
             self._kernel.hint(f"Not known how full the model's window is: {error.message}")
             return ModelsHere(names, default)
-        return ModelsHere(
-            names,
-            default,
-            here["instruction_tokens"] + usage["estimated_tokens"],
-            window.get("total") or window["input"],
-            usage["used"]["cost"],
-        )
+        tokens = here["instruction_tokens"] + usage["estimated_tokens"]
+        taken = window.get("total") or window["input"]
+        return ModelsHere(names, default, use_of(tokens, taken, usage["used"]["cost"]))
 
     async def choose(self, name: str) -> bool:
         """Let a model answer the messages in this context that name none; whether it does."""

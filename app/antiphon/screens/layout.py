@@ -66,7 +66,7 @@ class DocumentLayout(Container):
     DocumentLayout.-behind FooterLine { visibility: hidden; }
     DocumentLayout #body { height: 1fr; }
     DocumentLayout #main { width: 1fr; }
-    DocumentLayout #page { height: 1fr; layers: base preview above; align: right bottom; }
+    DocumentLayout #page { height: 1fr; layers: base above; align: right bottom; }
     DocumentLayout #too-small {
         layer: cover; width: 100%; height: 100%; padding: 0 1; display: none;
         background: $background; color: $foreground;

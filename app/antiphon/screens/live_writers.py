@@ -8,7 +8,7 @@ from typing import Final
 from antiphon.widgets.block_list import BlockList, CellChange, CellModel, Writer
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.status import HintBar, LiveStrip, LiveText, surroundings
-from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.presence import TextPlace
 from antiphon_kernel.types.signal import Signal
@@ -29,13 +29,13 @@ class LiveWriters:
         cells: BlockList,
         strip: LiveStrip,
         notice: HintBar,
-        clock: Clock | None = None,
+        clock: Clock,
     ) -> None:
         self._source = source
         self._cells = cells
         self._strip = strip
         self._notice = notice
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._frames = FrameScheduler(self.update, cells.call_next, cells.set_timer)
         self._last: Writer | None = None
         self._seen_at = 0.0

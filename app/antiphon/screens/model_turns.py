@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.screens.action_scope import ActionScope, Controller
-from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import ANSWERING_KINDS, Activity, Status
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.types.signal import Signal
 
 _DEPTH: Final = 64
 """How far up the parents of a block its turn's prompt is looked for."""
@@ -29,21 +27,16 @@ class InterruptTarget:
 
 
 class RunningBlocks:
-    """The blocks that models and tools are writing, kept up to date by transaction."""
+    """The blocks that models and tools are writing."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._running: dict[str, None] = {}
-        self._refresh(document.open_blocks())
-        self.close = document.watch(self._changed)
-        """Follows the document no longer."""
-        self.changed = Signal[()]()
-        """A block began or ended to run."""
 
     @property
-    def blocks(self) -> tuple[str, ...]:
-        """Running blocks, in the order in which they began."""
-        return tuple(self._running)
+    def blocks(self) -> Sequence[str]:
+        headers = map(self._document.header, self._document.open_blocks())
+        running = (one for one in headers if one.status == Status.RUNNING)
+        return [one.id for one in running if one.is_written_by_program]
 
     def target(
         self, focused: str | None, me: str | None, turns: Iterable[PresenceState] = ()
@@ -56,7 +49,7 @@ class RunningBlocks:
         """
         turns = tuple(turns)
         writers = {one.block: str(one.principal) for one in turns if one.block in self._document}
-        writers |= {block: self._model_of(block) for block in self._running}
+        writers |= {block: self._model_of(block) for block in self.blocks}
         if focused in writers:
             return self._named(writers[focused])
         for block, model in writers.items():
@@ -107,28 +100,13 @@ class RunningBlocks:
                 return
             block = parent
 
-    def _changed(self, change: DocumentChange) -> None:
-        before = len(self._running), next(reversed(self._running), None)
-        self._refresh(self._document.open_blocks(change.added))
-        self._refresh(one.block for one in change.headers if "status" in one.fields)
-        if before != (len(self._running), next(reversed(self._running), None)):
-            self.changed.notify()
-
-    def _refresh(self, blocks: Iterable[str]) -> None:
-        for block in blocks:
-            header = self._document.header(block)
-            if header.status == Status.RUNNING and header.is_written_by_program:
-                self._running[block] = None
-            else:
-                self._running.pop(block, None)
-
 
 class ModelTurns(Controller):
     """Knows the models at work, and stops them."""
 
     def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
-        self.running = RunningBlocks(self._session.document)
+        self._running = RunningBlocks(self._session.document)
         self.at_work: frozenset[str] = frozenset()
         """Usernames of the models whose turns were played when `ended` was asked last."""
 
@@ -151,7 +129,7 @@ class ModelTurns(Controller):
         """Return what Ctrl+C stops; None if nothing runs."""
         me = self._session.me
         principal = me.principal if me is not None else None
-        return self.running.target(self._scope.block, principal, self.current())
+        return self._running.target(self._scope.block, principal, self.current())
 
     async def action_interrupt(self) -> None:
         """Copy what is selected; else stop what the person means by Ctrl+C, or say why not."""

@@ -44,8 +44,6 @@ class OutlineView:
         self._outline = outline
         self._clock = FrameScheduler(self.update, cells.call_next, cells.set_timer)
         self._headings: dict[str, Sequence[Heading]] = {}
-        self.cells_visited = 0
-        """Cells in which entries were looked for; for measuring."""
 
     def start(self) -> tuple[Callable[[], None], ...]:
         """Keep the outline up to date, once the cells are mounted; returns the ways to stop."""
@@ -130,7 +128,6 @@ class OutlineView:
             at = self._cells.order.neighbour(at, direction)
 
     def _entries(self, block: str) -> Sequence[OutlineEntry]:
-        self.cells_visited += 1
         header = self._source.header(block)
         if header.kind != BlockKind.TEXT:
             return ()

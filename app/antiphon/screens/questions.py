@@ -131,7 +131,7 @@ class Questions(Controller):
         if not change.changed.isdisjoint(self._asked):
             self._choose_next()
             self.show_keys()
-            self._scope.host.people_changed()
+            self._scope.host.update()
 
     # Deciding
 

@@ -89,11 +89,10 @@ class PeopleHere(Controller):
 class SidebarView(Controller):
     """Shows the sidebar or puts it away, and opens the contexts that are chosen there."""
 
-    def __init__(self, scope: ActionScope, contexts: KnownContexts, people: PeopleHere) -> None:
+    def __init__(self, scope: ActionScope, contexts: KnownContexts) -> None:
         super().__init__(scope)
         self._frame = scope.frame
         self._contexts = contexts
-        self._people = people
         scope.frame.sidebar.host = self
         self.focused_before: Widget | None = None
         """Widget that had the focus before the sidebar."""
@@ -125,10 +124,10 @@ class SidebarView(Controller):
         """The sidebar may have come or gone, or may be out of date."""
         if self._frame.has_sidebar:
             self.show_contexts()
-            self.list_contexts()
         elif self._frame.screen.focused is self._frame.sidebar:
             self.leave()
-        self._people.show()
+        self.list_contexts()
+        self._scope.host.update()
 
     def leave(self) -> None:
         before = self.focused_before

@@ -12,11 +12,11 @@ from textual.theme import BUILTIN_THEMES
 from antiphon.completion import (
     Completion,
     SlashCommand,
-    complete_address,
     complete_agent_command,
     complete_command,
     parse_command,
 )
+from antiphon.file_mentions import complete_address
 from antiphon.input_queue import InputQueue
 from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.known_contexts import KnownContexts, create_context, rename_context

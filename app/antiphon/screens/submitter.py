@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial, partialmethod
-from typing import Final
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.render.differences import arguments_of
@@ -30,19 +28,6 @@ SLOW_AFTER = 2.0
 
 SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 
-CHECKED_CHARACTERS: Final = 5_000
-"""The part of a message whose names are checked while it is written."""
-
-
-@dataclass(slots=True)
-class PendingMessage:
-    """The message of a submitter, which is not sent yet."""
-
-    waiting: str | None = None
-    """Its text, if it is to be sent as soon as the kernel answers."""
-    revised: str | None = None
-    """The message that was sent before and that it is to stand in the place of."""
-
 
 class MessageSubmitter(Controller):
     """Submits the draft, or keeps it until the kernel is there. Never loses its text.
@@ -56,16 +41,13 @@ class MessageSubmitter(Controller):
     def __init__(self, scope: ActionScope) -> None:
         super().__init__(scope)
         self._draft = scope.composer.draft
-        self.pending = PendingMessage()
+        self.waiting: str | None = None
+        """The text of the message, if it is to be sent as soon as the kernel answers."""
+        self.revised: str | None = None
+        """The message that was sent before and that it is to stand in the place of."""
         self._is_asking = False
-        self._checked: set[str] = set()
         self._told = ""
         """The reason for which no model answers, as it was told."""
-
-    def hand_over(self) -> PendingMessage:
-        """Return what is to become of the message; another submitter does it."""
-        pending, self.pending = self.pending, replace(self.pending, waiting=None)
-        return pending
 
     def action_send_again(self) -> None:
         """Put the chosen message into the composer: what Enter sends is in its place."""
@@ -76,7 +58,7 @@ class MessageSubmitter(Controller):
             self._hint("The composer is not empty: send or clear it, then edit the message.")
         else:
             self._scope.composer.write(self._source.text(block))
-            self.pending.revised = block
+            self.revised = block
             self._hint("<key:send> sends it again, in a branch if something follows it.")
 
     def copy_command(self, call: CellView) -> None:
@@ -97,23 +79,7 @@ class MessageSubmitter(Controller):
     def draft_changed(self) -> None:
         """Write a new message next if the composer has been cleared."""
         if not self._draft.text:
-            self.pending.revised = None
-            self._checked.clear()
-
-    async def check_names(self) -> None:
-        """Tell of names and files in the draft that there are not, once each, but for its end."""
-        text = self._draft.text[:CHECKED_CHARACTERS]
-        if "@" not in text or text.startswith(SHELL_MARK) or not self._session.is_live:
-            return
-        finished = text[: -len(text.split()[-1])] if not text[-1].isspace() else text
-        paths = [one for one in mentioned_paths(finished) if one not in self._checked]
-        missing = [one for one in paths if not (self._session.project / one).is_file()]
-        names = [one for one in mentions(finished) if one not in self._checked]
-        said = [await self._unknown_names(names)]
-        said += [f"There is no file {one} here to be sent with it." for one in missing]
-        self._checked |= {*paths, *names}
-        if any(said):
-            self._hint(" ".join(filter(None, said)))
+            self.revised = None
 
     def send(self) -> Callable[[], Coroutine[None, None, None]] | None:
         """Enter was pressed: the message is taken now, and sent by what is returned."""
@@ -121,7 +87,7 @@ class MessageSubmitter(Controller):
         if not text.strip().removeprefix(SHELL_MARK).strip():
             self._hint("Nothing to send yet: write a message, or ! and a command.")
         elif not self._session.is_live or not self._draft.is_identified:
-            self.pending.waiting = text
+            self.waiting = text
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
             if not self._draft.is_typed_here:
@@ -130,8 +96,8 @@ class MessageSubmitter(Controller):
                 return partial(self._ask_and_run, text, "It is longer than the composer shows.")
             self._draft.clear()
             return partial(self._run, text, typed_here=True)
-        elif self.pending.revised is not None:
-            revised, self.pending.revised = self.pending.revised, None
+        elif self.revised is not None:
+            revised, self.revised = self.revised, None
             self._draft.clear()
             return partial(self._send_again, revised, text)
         else:
@@ -161,9 +127,9 @@ class MessageSubmitter(Controller):
 
     async def connection_changed(self) -> None:
         """Send what has been waiting for the kernel and was not touched since."""
-        if self.pending.waiting is None or not self._session.is_live or self._session.me is None:
+        if self.waiting is None or not self._session.is_live or self._session.me is None:
             return
-        waiting, self.pending.waiting = self.pending.waiting, None
+        waiting, self.waiting = self.waiting, None
         if waiting == self._draft.text:
             sending = self.send()
             if sending is not None:
@@ -200,7 +166,7 @@ class MessageSubmitter(Controller):
         result = await self._scope.call("message.edit", params, "Not sent")
         if result is None:
             self._draft.put_back(text)
-            self.pending.revised = message
+            self.revised = message
             return
         edited = MessageLocation.of(result)
         try:

@@ -1,4 +1,4 @@
-"""The view when a context is shown: where it was left, a cell that is wanted, or a preview."""
+"""The view when a context is shown: where it was left, or a cell that is wanted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from antiphon.screens.action_scope import ActionScope, Controller
 from antiphon.screens.cell_versions import CellVersions
 from antiphon.screens.find_view import FindView
 from antiphon.screens.known_contexts import KnownContexts
-from antiphon.widgets.block_list import CellModel, PreviewView
 
 
 class Destination(NamedTuple):
@@ -39,8 +38,6 @@ class ViewRestorer(Controller):
         self._versions = versions
         self._arriving = Destination("")
         """Place to go to when the document is there."""
-        self._preview: PreviewView | None = None
-        """Blocks of the context that are shown until the document is here."""
         self.is_restored = False
         """The view is where it was when this context was left."""
 
@@ -55,9 +52,7 @@ class ViewRestorer(Controller):
             return
         self.is_restored = True
         there, block, file = self._arriving, self._arriving.block, self._scope.file
-        if self._preview is not None:
-            self._preview.hand_over(cells)
-        elif file is not None and there.line is not None:
+        if file is not None and there.line is not None:
             self._scope.area.go_to_line(file.block, there.line)
         elif file is not None:
             cells.first_cell()
@@ -79,40 +74,3 @@ class ViewRestorer(Controller):
         context = self._session.document.context
         if context is not None and self.is_restored:
             self._scope.memory.keep(context, self._contexts.label, self._cells, is_left=is_left)
-
-    # The preview
-
-    def show_preview(self) -> None:
-        """Show some blocks of a long context, if they are those that the document will show."""
-        preview = self._session.preview
-        if preview is None or self._preview is not None or self._session.is_live:
-            return
-        block = self._arriving.block or self._scope.memory.place(preview.context).block
-        if block is not None and block not in preview.document:
-            return
-        source = CellModel(preview.document, me=preview.me, user=self._cells.source.user)
-        source.gutter = self._cells.source.gutter
-        view = self._preview = PreviewView(source)
-        self._cells.preview = view.cells
-        view.styles.layer = "preview"
-        self._scope.frame.page.mount(view)
-        self._cells.call_after_refresh(self._place_preview, view, preview.context)
-
-    def _place_preview(self, view: PreviewView, context: str) -> None:
-        if self._arriving.block is not None:
-            view.cells.focus_cell(self._arriving.block)
-        else:
-            self._scope.memory.go_back(context, view.cells)
-
-    def replace_preview(self) -> None:
-        """Draw the document, and then show it instead of the preview."""
-        if self._preview is not None:
-            self._cells.draw()
-            self._cells.call_after_refresh(self.hide_preview)
-
-    def hide_preview(self) -> None:
-        """Show the document instead, or nothing if it cannot be had."""
-        preview, self._preview = self._preview, None
-        self._cells.preview = None
-        if preview is not None:
-            preview.remove()

@@ -10,7 +10,6 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,13 +23,12 @@ from antiphon.hosts.session import (
     TERMINAL,
     WRITE_BYTES,
     GuestSession,
-    RefusedError,
     SessionContext,
 )
 from antiphon.time_format import format_relative
 from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.types.errors import AntiphonError, storage_failed
+from antiphon_kernel.types.errors import AntiphonError, permission_denied, storage_failed
 
 KEY_FILE: Final = "ssh.key"
 """The host key: readable by this user only, and the same from one start to the next."""
@@ -50,7 +48,7 @@ class _WantedVariables(dict[bytes, bytes]):
     """Environment of a channel: what the client sends and nobody wants is not kept."""
 
     def __setitem__(self, name: bytes, value: bytes) -> None:
-        if name in (b"LANG", b"COLORTERM") and len(value) <= 64:
+        if name == b"COLORTERM" and len(value) <= 64:
             super().__setitem__(name, value)
 
 
@@ -103,13 +101,13 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
             waits = "is not known here. Waiting for the owner to let you in …"
             self.say(f"{self._key.fingerprint} {waits}")
             if await link.ask(self._key.line, self._claimed, ASK_SECONDS) is None:
-                raise RefusedError("You were not let in.")
+                raise permission_denied("You were not let in.")
         return await self.open(fingerprint=self._key.fingerprint)
 
     def arguments(self) -> tuple[str, ...] | None:
         if self._command is None:
             if self.terminal is None:
-                raise RefusedError(
+                raise permission_denied(
                     "The app needs a terminal: use ssh -t, or run one of the commands"
                     f" {', '.join(COMMANDS)}."
                 )
@@ -120,7 +118,7 @@ class SshSession(GuestSession, asyncssh.SSHServerSession[bytes]):
             words = []
         words = words[1:] if words[:1] == ["antiphon"] else words
         if not words or words[0] not in COMMANDS:
-            raise RefusedError(
+            raise permission_denied(
                 f"Only {', '.join(COMMANDS)} can be run here; without a command, the app is opened."
             )
         return tuple(words)
@@ -141,10 +139,10 @@ LOGIN_SECONDS: Final = 20.0
 """How long a connection may take to authenticate; whoever types a passphrase has time for it."""
 
 STRANGERS: Final = 40
-"""GuestConnections that have not authenticated; of more, the oldest is dropped."""
+"""Connections that have not authenticated; of more, the oldest is dropped."""
 
 CONNECTIONS: Final = 100
-"""GuestConnections that have."""
+"""Connections that have."""
 
 ATTEMPTS: Final = 12
 """Keys that a connection may offer."""
@@ -158,21 +156,17 @@ _WINDOW: Final = 128 * 1024
 """Bytes that a client may send before they have been taken."""
 
 
-@dataclass(slots=True)
-class GuestConnections:
-    """Everybody who is connected. Belongs to one event loop."""
-
-    context: SessionContext
-    strangers: dict[GuestConnection, None] = field(default_factory=dict)
-    """Those that have not authenticated, the oldest first."""
-    guests: set[GuestConnection] = field(default_factory=set)
-
-
 class GuestConnection(asyncssh.SSHServer):
     """One connection, and the key that has been verified on it."""
 
-    def __init__(self, connections: GuestConnections) -> None:
-        self._connections = connections
+    def __init__(
+        self,
+        context: SessionContext,
+        strangers: dict[GuestConnection, None],
+        guests: set[GuestConnection],
+    ) -> None:
+        """`strangers` have not authenticated, the oldest first; `guests` have."""
+        self._context, self._strangers, self._guests = context, strangers, guests
         self._connection: asyncssh.SSHServerConnection
         self._attempts = 0
         self._key: OfferedKey | None = None
@@ -184,11 +178,11 @@ class GuestConnection(asyncssh.SSHServer):
         self._sessions: set[SshSession] = set()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        self._connection, strangers = conn, self._connections.strangers
-        strangers[self] = None
-        if len(strangers) > STRANGERS:
-            oldest = next(iter(strangers))
-            del strangers[oldest]
+        self._connection = conn
+        self._strangers[self] = None
+        if len(self._strangers) > STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
             oldest.abort()
         validate = conn.validate_public_key
 
@@ -203,8 +197,8 @@ class GuestConnection(asyncssh.SSHServer):
         conn.validate_public_key = verified  # type: ignore[method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.strangers.pop(self, None)
-        self._connections.guests.discard(self)
+        self._strangers.pop(self, None)
+        self._guests.discard(self)
 
     def abort(self) -> None:
         self._connection.abort()
@@ -229,7 +223,7 @@ class GuestConnection(asyncssh.SSHServer):
             self.abort()
             return False
         line = key.export_public_key("openssh").decode("ascii", "replace").strip()
-        offered, context = OfferedKey(line, key.get_fingerprint()), self._connections.context
+        offered, context = OfferedKey(line, key.get_fingerprint()), self._context
         try:
             refused = await context.link.refusal(offered)
         except AntiphonError as error:
@@ -242,20 +236,19 @@ class GuestConnection(asyncssh.SSHServer):
         return True
 
     def auth_completed(self) -> None:
-        self._connections.strangers.pop(self, None)
-        if len(self._connections.guests) >= CONNECTIONS:
+        self._strangers.pop(self, None)
+        if len(self._guests) >= CONNECTIONS:
             self.abort()
         else:
-            self._connections.guests.add(self)
+            self._guests.add(self)
 
     # What it wants: a session. All else stays refused, as the base class has it.
 
     def session_requested(self) -> tuple[asyncssh.SSHServerChannel[bytes], SshSession] | bool:
         if self._key is None or len(self._sessions) >= SESSIONS_EACH:
             return False
-        session = SshSession(
-            self._connections.context, self._key, self._claimed, self._sessions.discard
-        )
+        discard = self._sessions.discard
+        session = SshSession(self._context, self._key, self._claimed, discard)
         self._sessions.add(session)
         channel = self._connection.create_server_channel(None, "strict", _WINDOW)
         session.accept_environment_of(channel)
@@ -266,7 +259,7 @@ async def listen(context: SessionContext, options: HostOptions) -> HostListener:
     """Listen for guests; raise OSError if the port is taken, or there is no such interface."""
     host_key = _host_key(context.guests.parent)
     acceptor = await asyncssh.create_server(
-        partial(GuestConnection, GuestConnections(context)),
+        partial(GuestConnection, context, {}, set()),
         options.bind,
         options.port,
         backlog=256,

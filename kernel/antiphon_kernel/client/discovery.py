@@ -1,16 +1,14 @@
 """Discovery of this user's running kernels and their folders.
 
-Every kernel registers in the user's state folder; an entry is believed only if the kernel answers.
+Every kernel registers in the user's state folder; an entry is believed only while the kernel holds
+the lock of its data folder, which it does from before it listens until it has ended.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -18,8 +16,6 @@ from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.ownership import make_state_folder, state_path, write_private
 from antiphon_kernel.types.constants import DEMO_PROJECT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-PROBE_SECONDS: Final = 1.0
 
 _REGISTER: Final = "kernels"
 """The folder of entries in the user's state folder, one file a kernel."""
@@ -56,38 +52,22 @@ def register_kernel(kernel: RunningKernel) -> Path:
     return entry
 
 
-def answers(address: KernelAddress) -> bool:
-    """Return whether anyone listens at the address (its unix socket if it names one, else TCP)."""
-    try:
-        if address.socket is not None:
-            with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(PROBE_SECONDS)
-                probe.connect(address.socket)
-            return True
-        parts = urlsplit(address.http)
-        with socket.create_connection((parts.hostname or "", parts.port or 80), PROBE_SECONDS):
-            return True
-    except OSError:
-        return False
-
-
 def kernel_at(data: Path) -> KernelAddress | None:
-    """Return the kernel that serves the data folder now, None if none answers.
+    """Return the kernel that serves the data folder now, None if none does.
 
     Raises:
         AntiphonError: untrusted_folder.
     """
     try:
-        address = read_address(data)
+        return read_address(data)
     except AntiphonError as error:
         if error.code is ErrorCode.NO_KERNEL:
             return None
         raise
-    return address if answers(address) else None
 
 
 def running_kernels() -> Iterator[RunningKernel]:
-    """This user's kernels that answer, newest first; entries of ended ones are removed."""
+    """This user's kernels, newest first; entries of ended ones are removed."""
     entries = []
     try:
         register = state_path(_REGISTER)
@@ -105,17 +85,8 @@ def running_kernels() -> Iterator[RunningKernel]:
             address = None
         if address is not None and address.pid == kernel.pid:
             yield kernel
-        elif not _is_alive(kernel.pid):
+        else:
             path.unlink(missing_ok=True)
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether there is a process of this number: a busy kernel may not answer for a moment."""
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 def newest_kernel(folder: Path) -> RunningKernel | None:

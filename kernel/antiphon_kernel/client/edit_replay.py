@@ -7,11 +7,10 @@ what stood beside an edit that was left out then stands beside that edit's own n
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections import deque
+from bisect import bisect_right
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 from typing import Final, TypeVar
 
 from websockets.asyncio.client import ClientConnection
@@ -42,41 +41,6 @@ class _IdSpan:
     """Its first clock under the new client id; None if it was left out."""
 
 
-class _Neighbours:
-    """Structs by the item that each was written directly beside, on one side of it."""
-
-    def __init__(self) -> None:
-        self._written: list[tuple[ItemId, int, Struct]] = []
-        """By item in the order of writing: the last one stands nearest."""
-
-    def add(self, item: ItemId | None, struct: Struct) -> None:
-        """Add a struct that was written beside an item, if there is one."""
-        if item is not None:
-            insort(self._written, (item, len(self._written), struct))
-
-    def drop(self, item: ItemId | None) -> None:
-        """Drop what was added last, which was beside an item."""
-        if item is not None:
-            del self._written[self._last(item)]
-
-    def _last(self, item: ItemId) -> int:
-        return bisect_left(self._written, (item, inf)) - 1
-
-    def nearest(self, client: int, clocks: range, *, is_last: bool) -> Struct | None:
-        """Return the struct nearest to the first, or last, of these items that has one beside it.
-
-        None if none of them has one.
-        """
-        edge = clocks.stop if is_last else clocks.start
-        at = bisect_left(self._written, (ItemId(client, edge), -1)) - is_last
-        if not 0 <= at < len(self._written):
-            return None
-        found = self._written[at][0]
-        if found.client != client or found.clock not in clocks:
-            return None
-        return self._written[self._last(found)][2]
-
-
 class Rebase:
     """The edits of one client, made again one after the other."""
 
@@ -88,8 +52,9 @@ class Rebase:
         self._clock = 0
         self._starts: list[int] = []
         self._spans: list[_IdSpan] = []
-        self._left, self._right = _Neighbours(), _Neighbours()
-        """Structs that were written directly left and right of others."""
+        self._left = defaultdict[ItemId | None, list[Struct]](list)
+        self._right = defaultdict[ItemId | None, list[Struct]](list)
+        """Structs that were written directly left and right of others: the last stand nearest."""
 
     def add(self, update: bytes) -> bytes | None:
         """The edit under new ids, taken to be made; None if nothing of it is left to be made.
@@ -129,8 +94,8 @@ class Rebase:
         del self._starts[size:]
         while len(self._spans) > size:
             struct = self._spans.pop().struct
-            self._left.drop(struct.right_origin)
-            self._right.drop(struct.origin)
+            self._left[struct.right_origin].pop()
+            self._right[struct.origin].pop()
 
     def _missing(self, structs: tuple[Struct, ...]) -> list[Struct]:
         return [one for one in structs if one.client == self._client and one.clock >= self._known]
@@ -164,8 +129,8 @@ class Rebase:
         struct = span.struct
         self._starts.append(struct.clock)
         self._spans.append(span)
-        self._left.add(struct.right_origin, struct)
-        self._right.add(struct.origin, struct)
+        self._left[struct.right_origin].append(struct)
+        self._right[struct.origin].append(struct)
 
     def _span(self, item: ItemId) -> _IdSpan | None:
         """Return the new place of an item that the kernel does not have; None if it has it."""
@@ -188,13 +153,14 @@ class Rebase:
                 return new
             struct = span.struct
             if is_left:
-                within = range(struct.clock, item.clock + 1)
-                found, item = self._left.nearest(self._client, within, is_last=True), struct.origin
+                beside, within = self._left, range(item.clock, struct.clock - 1, -1)
+                item = struct.origin
             else:
-                within = range(item.clock, struct.clock + struct.length)
-                found = self._right.nearest(self._client, within, is_last=False)
+                beside, within = self._right, range(item.clock, struct.clock + struct.length)
                 item = struct.right_origin
-            if found is not None:
+            nearest = (beside.get(ItemId(self._client, clock)) for clock in within)
+            if (written := next(filter(None, nearest), None)) is not None:
+                found = written[-1]
                 item = ItemId(found.client, found.clock + (found.length - 1) * is_left)
         return item
 

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -106,28 +105,16 @@ def _checked(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-class _UnixConnection(HTTPConnection):
-    """HTTP over a unix socket."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost")
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.connect(str(self._path))
-
-
 def _connect(address: KernelAddress) -> HTTPConnection:
     path, parts = address.reachable_socket, urlsplit(address.http)
-    connection: HTTPConnection
-    if path is not None:
-        connection = _UnixConnection(path)
-    else:
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = kind(parts.netloc, timeout=_CONNECT_SECONDS)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.netloc, timeout=_CONNECT_SECONDS)
     try:
-        connection.connect()
+        if path is not None:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(path))
+        else:
+            connection.connect()
     except OSError as error:
         raise CallNotMade(
             f"No kernel answers at {path or address.http} ({error}). Is it running?"

@@ -29,8 +29,14 @@ from antiphon_kernel.config.project_servers import project_servers
 from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.mcp_servers.server_config import SECONDS, VARIABLE_IN_TEXT
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice, PermissionPolicy
-from antiphon_kernel.providers.recording import load_recordings
+from antiphon_kernel.providers import (
+    ApiKey,
+    ModelConfig,
+    ModelKind,
+    ModelPrice,
+    PermissionPolicy,
+    ToolPermit,
+)
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
@@ -40,7 +46,6 @@ from antiphon_kernel.text.toml_lines import (
     parse_toml,
 )
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, MCP_FILE
-from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
@@ -531,7 +536,7 @@ class _FileReader:
         return ModelConfig(
             name=name,
             kind=table.kind,
-            model=self._model_path(table),
+            model=str(self._file(table.model)) if table.kind in _TRUSTED_KINDS else table.model,
             base_url=table.base_url,
             key=self._key(where, table),
             window=_window(table),
@@ -572,17 +577,6 @@ class _FileReader:
                 f"{where}: to stand in place of your own model of this name takes your trust:"
                 f" {self._advice}."
             )
-
-    def _model_path(self, table: ModelTable) -> str:
-        if table.kind not in _TRUSTED_KINDS:
-            return table.model
-        path = self._file(table.model)
-        if table.kind is ModelKind.SCRIPTED:
-            try:
-                load_recordings(path)
-            except AntiphonError as error:
-                raise _EntryRefused(error.message, ("model",)) from error
-        return str(path)
 
     def _file(self, name: str) -> Path:
         """Return the path of a file that is named here: relative to this one, or to `~`."""
@@ -693,11 +687,11 @@ def _server(
 
 
 def _rules(table: PermissionsTable) -> PermissionPolicy:
-    return PermissionPolicy.parse(
-        table.__pydantic_extra__,
-        table.shell_allow,
-        files_allow=table.files_allow,
-        files_deny=table.files_deny,
+    return PermissionPolicy(
+        {tool: ToolPermit(permit) for tool, permit in table.__pydantic_extra__.items()},
+        tuple(map(CommandPattern.parse, table.shell_allow)),
+        tuple(table.files_allow),
+        None if table.files_deny is None else tuple(table.files_deny),
     )
 
 

@@ -33,15 +33,12 @@ _HOST: Final = "127.0.0.1"
 
 
 async def find_local_models(ports: Iterable[int]) -> list[ModelConfig]:
-    """Return the models of the servers that answer on ports of the loopback interface."""
+    """Return the models of the servers that answer on ports of the loopback interface.
+
+    Several may have one name.
+    """
     found = await asyncio.gather(*map(_models_of, ports))
-    taken: set[str] = set()
-    models: list[ModelConfig] = []
-    for model in (one for of_server in found for one in of_server):
-        if model.name not in taken:
-            taken.add(model.name)
-            models.append(model)
-    return models
+    return [model for of_server in found for model in of_server]
 
 
 async def _models_of(port: int) -> list[ModelConfig]:

@@ -135,7 +135,6 @@ class Context:
         """The end of the last commit."""
         self._last.set_result(None)
         self._failure: AntiphonError | None = None
-        self._has_freed = False
         index = LazyItemIndex(document, stored.item_index or None, stored.updates)
         self._take_over(stored, document, index)
 
@@ -208,7 +207,6 @@ class Context:
         self.histories.close(_refuse_replaced)
         self.structure.close()
         self.document.close()
-        self._has_freed = True
         self._take_over(stored, document, structure)
 
     async def read_structure(self) -> None:
@@ -258,17 +256,9 @@ class Context:
 
     async def committed_state(self, state_vector: bytes | None, size: int) -> AsyncIterator[bytes]:
         """Yield the updates that bring a peer up to date, of so many bytes or so, all on disk."""
-        number = 0
-        for number, part in enumerate(self.document.parts_since(state_vector, size)):  # noqa: B007
+        for part in self.document.parts_since(state_vector, size):
             await self.wait_persisted()
             yield part
-        self._has_freed |= number > 0
-
-    def take_freed(self) -> bool:
-        """Return whether opening it has freed memory since the last call."""
-        freed = self._has_freed or self.structure.has_freed
-        self._has_freed = self.structure.has_freed = False
-        return freed
 
     @property
     def is_settled(self) -> bool:
@@ -622,7 +612,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A person's draft has become part of the conversation."""
+    """What models are to answer: a draft that has been sent, or a drift that has arrived."""
 
     context: Context
     block: str

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from antiphon_kernel.tasks import BackgroundTasks
 from antiphon_kernel.types.ids import PrincipalId
@@ -30,7 +30,6 @@ class InFlightUpdates:
     def __init__(self) -> None:
         self._under_way: dict[PrincipalId, Arrival] = {}
         self._turns: defaultdict[PrincipalId, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._hurry = asyncio.Event()
         self._tasks = BackgroundTasks(_log)
 
     @property
@@ -76,16 +75,9 @@ class InFlightUpdates:
             on_disk = take_in(parts.popleft())
             if not parts:
                 return on_disk
-            await self._pause(loop.time() - began)
-
-    async def _pause(self, seconds: float) -> None:
-        """Let the others work as long; only for a moment when the kernel is about to close."""
-        await asyncio.sleep(0)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), seconds)
+            await asyncio.sleep(loop.time() - began)  # the others work as long
 
     async def finish(self) -> None:
-        """Wait until every accepted update is in, without pauses."""
-        self._hurry.set()
+        """Wait until every accepted update is in."""
         while self._under_way:
             await asyncio.wait(tuple(self._under_way.values()))

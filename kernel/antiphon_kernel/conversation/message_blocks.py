@@ -52,8 +52,6 @@ from antiphon_kernel.messages import (
     message_digest,
     parse_arguments,
     parse_block,
-    read_size,
-    size_metadata,
 )
 from antiphon_kernel.text.graphemes import common_ends
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, DRIFT, SUMMARY_TYPE
@@ -453,15 +451,12 @@ class NewFile:
     """In bytes."""
     text: str = ""
     """Content of a file that is text."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Metadata of the blocks that hold it."""
 
     @classmethod
     def of(cls, data: bytes) -> NewFile:
         """Return the file of these bytes."""
         is_text = media_type_of(data) == PLAIN_TEXT
-        text = data.decode("utf-8-sig") if is_text else ""
-        return cls(len(data), text, size_metadata(read_size(data)))
+        return cls(len(data), data.decode("utf-8-sig") if is_text else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -698,7 +693,6 @@ def _header(
                 media_type=media_type,
                 blob=digest,
                 blob_bytes=files[digest].size,
-                metadata=dict(files[digest].metadata),
             )
         case UnknownBlock():
             stored = {CONTENT_BLOCK: dump_block(content)}

@@ -58,8 +58,8 @@ class Branch:
     path: MessagePath
     nodes: list[TreeNode]
     """The node of each of its beginnings, the empty one first."""
-    listening: list[Callable[[], None]] = field(default_factory=list)
-    """Ways to stop listening to the context."""
+    unlisten: Callable[[], None]
+    """Stops listening to failures of the context."""
 
     @property
     def context(self) -> Context:
@@ -95,8 +95,7 @@ class Branch:
     def leave(self) -> None:
         """Be no part of the tree any more."""
         self.path.close()
-        for stop in self.listening:
-            stop()
+        self.unlisten()
         end = self.nodes[-1]
         end.ends.pop(self.row.id, None)
         _prune(end)
@@ -124,21 +123,18 @@ class ConversationTrees:
         self._root_of = root
         self._open = open_context
         self._known = 0
-        self._roots: dict[int, int] = {}
-        """The number of the context that each context goes back to, by number."""
         self._families: dict[int, dict[ContextId, ContextRow]] = {}
         self._branches: dict[ContextId, Branch] = {}
         self._unread: dict[int, dict[ContextId, None]] = {}
         """In the order of their numbers, so that trees come to be alike after a restart."""
         self._nodes: dict[int, TreeNode] = {}
-        self._changed: dict[ContextId, Branch] = {}
         self.writing = asyncio.Lock()
         """Held while messages are added: who looks for a beginning finds what others add."""
 
     async def branch(self, context: Context) -> Branch:
         """The branch that a context is, with all of its tree up to date until the next await."""
         self._learn()
-        root = self._roots[context.row.number]
+        root = self._root_of(context.row.number)
         while unread := self._unread[root]:
             one = next(iter(unread))
             try:
@@ -155,32 +151,29 @@ class ConversationTrees:
         if self._branches[context.id].context is not context:
             self._add(root, context)
         slices = TimeSlice()
-        while sum(one.path.unread for one in self._changed.values()) > _AT_ONCE:
-            stale = next(one for one in self._changed.values() if not one.path.is_current)
+        while sum(one.path.unread for one in self.family(context)) > _AT_ONCE:
+            stale = next(one for one in self.family(context) if not one.path.is_current)
             stale.refresh(_AT_ONCE)
             await slices.pause()
-        for changed in list(self._changed.values()):
-            changed.refresh()
-        self._changed.clear()
+        for branch in self.family(context):
+            branch.refresh()
         return self._branches[context.id]
 
-    def family(self, branch: Branch) -> list[Branch]:
-        """Return every branch of the tree of this one that can be read, oldest first."""
-        rows = self._families[self._roots[branch.row.number]]
+    def family(self, context: Context) -> list[Branch]:
+        """Return every branch of the tree of a context that can be read, oldest first."""
+        rows = self._families[self._root_of(context.row.number)]
         found = (self._branches[one] for one in rows if one in self._branches)
         return sorted(found, key=lambda one: one.row.number)
 
     def stem(self, row: ContextRow) -> str:
         """Return the label that the branches of a conversation have, apart from a number."""
-        rows = self._rows()
-        self._learn()
-        root = self._roots[row.number]
-        return next(one.label for one in rows if one.number == root) + BRANCH_SUFFIX
+        root = self._root_of(row.number)
+        return next(one.label for one in self._rows() if one.number == root) + BRANCH_SUFFIX
 
     def root(self, context: ContextId) -> int | None:
         """Return the number of the first context of a tree that has been read; None if not."""
         branch = self._branches.get(context)
-        return self._roots[branch.row.number] if branch is not None else None
+        return self._root_of(branch.row.number) if branch is not None else None
 
     def forget(self, context: Context) -> None:
         """Read the tree of a context again when somebody asks for it: the context is closed."""
@@ -193,13 +186,12 @@ class ConversationTrees:
             branch = self._branches.pop(one, None)
             if branch is not None:
                 branch.leave()
-            self._changed.pop(one, None)
         self._unread[root] = dict.fromkeys(rows)
 
     def _learn(self) -> None:
         rows = self._rows()
         for row in rows[self._known :]:
-            root = self._roots[row.number] = self._root_of(row.number)
+            root = self._root_of(row.number)
             self._families.setdefault(root, {})[row.id] = row
             self._unread.setdefault(root, {})[row.id] = None
         self._known = len(rows)
@@ -209,10 +201,5 @@ class ConversationTrees:
         if before is not None:
             before.leave()
         node = self._nodes.setdefault(root, TreeNode(None, b"", 0))
-        row = self._families[root][context.id]
-        branch = Branch(row, MessagePath(context), [node])
-        self._branches[context.id] = self._changed[context.id] = branch
-        branch.listening += (
-            context.applied.listen(lambda _: self._changed.update({context.id: branch})),
-            context.failed.listen(lambda _: self._unread[root].update({context.id: None})),
-        )
+        stop = context.failed.listen(lambda _: self._unread[root].update({context.id: None}))
+        self._branches[context.id] = Branch(context.row, MessagePath(context), [node], stop)

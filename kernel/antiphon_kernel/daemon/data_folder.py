@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 from antiphon_kernel.client.address import lock_holder, take_lock
 from antiphon_kernel.client.ownership import LOCK_FILE
 from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.constants import DATA_FOLDER
-
-HOLDER_SECONDS: Final = 1.0
-"""A holder writes its process id right after it has got the lock, not in the same step."""
 
 
 class DataFolderInUse(Exception):
@@ -49,10 +44,7 @@ def hold_folder(path: Path) -> Iterator[str | None]:
             file.write("*\n")
     lock = take_lock(path / LOCK_FILE)
     if lock is None:
-        deadline = time.monotonic() + HOLDER_SECONDS
-        while (holder := lock_holder(path)) is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        raise DataFolderInUse(path, holder)
+        raise DataFolderInUse(path, lock_holder(path))
     try:
         yield warning
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +13,7 @@ IDLE_SECONDS: Final = 30 * 60.0
 """A project's kernel ends after this long without a connection."""
 
 CHECK_SECONDS: Final = 0.25
+"""Pause between two looks: the server tells nobody when a connection comes or goes."""
 
 _PIPE_BYTES: Final = 4_096
 
@@ -75,12 +75,3 @@ class IdleShutdown:
             else self._idle_policy.before_first_client
         )
         return wait is not None and now - self._alone_since >= wait
-
-    async def wait(self, look: Callable[[], tuple[int, int, bool]]) -> None:
-        """Return when it is time to end; `look` gives connections, visits, and whether busy."""
-        # The server tells nobody when a connection comes or goes.
-        while True:
-            connections, visits, busy = look()
-            if self.observe(connections, visits=visits, busy=busy):
-                return
-            await asyncio.sleep(CHECK_SECONDS)

@@ -16,8 +16,9 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import uvloop
 from platformdirs import user_config_path, user_state_path
 
 from antiphon_kernel.client.address import (
@@ -37,8 +38,8 @@ from antiphon_kernel.config import (
 )
 from antiphon_kernel.daemon.data_folder import hold_folder
 from antiphon_kernel.daemon.demo_project import make_demo_project
-from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
-from antiphon_kernel.daemon.process import log_to, report_task_failure, run
+from antiphon_kernel.daemon.idle_shutdown import CHECK_SECONDS, IdlePolicy, IdleShutdown
+from antiphon_kernel.daemon.log import log_to
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.providers.opening import packaged_model
 from antiphon_kernel.registry import Registry
@@ -133,7 +134,7 @@ def run_kernel(settings: DaemonSettings, ready: Callable[[KernelAddress], None])
             make_demo_project(settings.data)
         # Before anything is started that would get the keys with its environment.
         models = _load_models(settings)
-        run(_run(settings, models, ready, SystemClock()))
+        uvloop.run(_run(settings, models, ready, SystemClock()))
 
 
 def _check_store(settings: DaemonSettings) -> None:
@@ -177,7 +178,6 @@ async def _run(
     settings: DaemonSettings, models: Models, ready: Callable[[KernelAddress], None], clock: Clock
 ) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(report_task_failure)
     ending: asyncio.Future[str] = loop.create_future()
 
     def end(reason: str) -> None:
@@ -204,18 +204,12 @@ async def _run(
             idleness = IdleShutdown(settings.idle_policy, clock)
             if settings.starter is not None:
                 idleness.watch_starter(settings.starter)
-            alone = asyncio.create_task(
-                idleness.wait(
-                    lambda: (server.connections.members, server.access.visits, turns.busy)
-                ),
-                name="idleness",
-            )
-            waiting: set[asyncio.Future[Any]] = {ending, alone}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if alone.done():
-                alone.result()
-            alone.cancel()
-            _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
+            while not ending.done():
+                members, visits = server.connections.members, server.access.visits
+                if idleness.observe(members, visits=visits, busy=turns.busy):
+                    end("nobody is here")
+                await asyncio.wait([ending], timeout=CHECK_SECONDS)
+            _log.info("ending: %s", ending.result())
     if kernel.journal.lost is not None:
         raise kernel.journal.lost  # the exit code says that not all is as it was left
 

@@ -8,9 +8,7 @@ The layout is a public contract: root map ``meta`` (format, context, epoch, labe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pycrdt import Doc, Map, Snapshot, Subscription, Text
@@ -18,7 +16,6 @@ from pycrdt import Doc, Map, Snapshot, Subscription, Text
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
     TextMirror,
-    TextTail,
     append_text,
     splice_text,
     splice_text_all,
@@ -68,7 +65,7 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.types.signal import Signal
-from antiphon_kernel.yjs.id_set import IdIntervals, clock_in, decode_id_set
+from antiphon_kernel.yjs.id_set import IdIntervals, decode_id_set
 from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import ContentKind, Struct, decode_update, split_update
 from antiphon_kernel.yjs.update_writer import encode_update
@@ -124,10 +121,6 @@ class Document:
         """This document's own splices in the current transaction."""
         self._live_tails: set[str] = set()
         """Texts of which it is known that no removed character follows the last one."""
-        self._tails: dict[str, TextTail] = {}
-        """The ends of texts that this document wrote last."""
-        self._appended: list[tuple[str, int, str]] = []
-        """Appends of the current transaction that had to look for the end: place, begin, text."""
         self._changes = Signal[DocumentChange]()
         self._updates = Signal[bytes, object]()
         self._current: Transaction | None = None
@@ -353,9 +346,6 @@ class Document:
         mirror = self._mirrors.get(place)
         if mirror is not None:
             return mirror.length
-        tail = self._tails.get(place)
-        if tail is not None:
-            return tail.size
         content = self._content(block, section)
         return len(content) if content is not None else 0
 
@@ -406,7 +396,8 @@ class Document:
 
     # Writing
 
-    def transaction(self, origin: object) -> AbstractContextManager[Transaction]:
+    @contextmanager
+    def transaction(self, origin: object) -> Iterator[Transaction]:
         """All writes inside are one update and one change. Must not be held over an await.
 
         There is no roll-back: validate before the first write.
@@ -415,27 +406,21 @@ class Document:
             origin: whatever tells watchers whose change this is.
         """
         if self._current is not None:
-            return nullcontext(self._current)
+            yield self._current
+            return
         if self._told is None:
             self._told = self._doc.observe(self._observe_transaction)
-        return _RunningTransaction(self._doc.transaction(), partial(self._begin, origin), self._end)
-
-    def _begin(self, origin: object) -> Transaction:
-        current = self._current = Transaction(origin)
-        return current
+        current = Transaction(origin)
+        try:
+            with self._doc.transaction():
+                self._current = current
+                yield current
+        finally:
+            self._end(current)
 
     def _end(self, current: Transaction) -> None:
         self._current = None
         self._spliced.clear()
-        appended, self._appended = self._appended, []
-        if len(appended) == 1 and current.update is not None:
-            # The end of a text is known after a transaction that did nothing but write there.
-            [(place, begin, text)] = appended
-            tail = TextTail.of(decode_update(current.update), self.client_id, begin, text)
-            if tail is not None:
-                if len(self._tails) >= _TEXTS_AT_HAND:
-                    self._tails.pop(next(iter(self._tails)))
-                self._tails[place] = tail
         if current.update is not None:
             self._updates.notify(current.update, current.origin)
             if current.change.touched:
@@ -492,7 +477,6 @@ class Document:
         mirror = self._mirror(block, section)
         if deleted and offset + deleted == mirror.length:
             self._live_tails.discard(place)
-        self._tails.pop(place, None)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
             self._spliced.setdefault(place, []).append(TextSplice(offset, deleted, inserted))
@@ -508,7 +492,6 @@ class Document:
         mirror = self._mirror(block, section)
         if any(one.deleted for one in splices):
             self._live_tails.discard(place)
-        self._tails.pop(place, None)
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
             self._spliced.setdefault(place, []).extend(splices)
@@ -530,18 +513,13 @@ class Document:
         content = self._writable(block, section)
         text.encode()
         place = _place(block, section)
-        mirror, tail = self._mirrors.get(place), self._tails.pop(place, None)
+        mirror = self._mirrors.get(place)
         with self.transaction(None):
             own = self._spliced.setdefault(place, [])
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
-            if tail is not None and text and tail.goes_on:
-                clock = clock_in(self._doc.get_state(), self.client_id)
-                update, self._tails[place] = tail.append(text, clock)
-                self._doc.apply_update(update)
-            else:
-                self._appended.append((place, append_text(content, text), text))
+            append_text(content, text)
 
     def restore_live_tail(self, block: str, section: str | None = None) -> None:
         """Know that the last item of a text, removed ones included, is its last character."""
@@ -725,10 +703,8 @@ class Document:
         block, section = str(path[0]), path_of(tuple(map(str, path[2:])))
         place = _place(block, section)
         own = self._spliced.get(place)
-        if own is None:
-            if not current.only_adds or place in self._mirrors:
-                return False
-            self._tails.pop(place, None)
+        if own is None and (not current.only_adds or place in self._mirrors):
+            return False
         change = TextChange(block, tuple(own or ()), section)
         current.change = DocumentChange(current.origin, texts=(change,))
         return True
@@ -746,8 +722,6 @@ class Document:
             way, in_map = event.path, event.is_map
             if in_map:
                 self._at_hand.clear()
-                if len(way) != 1 or CONTENT in event.keys:
-                    self._tails.clear()
             if not way:
                 for block in self._add_to_order(list(event.keys)):
                     added.append(block)
@@ -810,7 +784,6 @@ class Document:
         own = self._spliced.get(place)
         if own is not None:
             return TextChange(block, tuple(own), section)
-        self._tails.pop(place, None)
         mirror = self._mirrors.get(place)
         watches_end = removes and place in self._live_tails
         if watches_end and takes_the_end(event.delta, len(event.target)):
@@ -838,27 +811,3 @@ def _strings_in(stored: Map[Any]) -> dict[str, str]:
 def _place(block: str, section: str | None) -> str:
     """One key for each text; no block id has a slash."""
     return block if section is None else f"{block}/{section}"
-
-
-@dataclass(slots=True)
-class _RunningTransaction:
-    """Context manager of a transaction; a generator would take longer than some changes do."""
-
-    engine: AbstractContextManager[object]
-    """The engine's own transaction."""
-    begin: Callable[[], Transaction]
-    """Makes the transaction, once the engine has begun its own."""
-    end: Callable[[Transaction], None]
-    """Called when the engine's has ended, also in an error."""
-    current: Transaction = field(init=False)
-
-    def __enter__(self) -> Transaction:
-        self.engine.__enter__()
-        self.current = self.begin()
-        return self.current
-
-    def __exit__(self, *error: Any) -> None:
-        try:
-            self.engine.__exit__(*error)
-        finally:
-            self.end(self.current)

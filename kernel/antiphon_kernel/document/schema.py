@@ -435,14 +435,12 @@ def violations(
         case FieldSchema() if value is None:
             if part.required:
                 yield Violation(path, Rule.REQUIRED, f"a {part.field_type}", "null")
-        case FieldSchema(field_type=FieldType.LIST):
+        case FieldSchema(field_type=FieldType.LIST) | ListSchema():
             yield from items_violations(part.item_schema, part.max_items, value, path)
         case FieldSchema():
             yield from _single(part.field_type, value, path)
         case MapSchema() | CompositeSchema():
             yield from _inner(part, value, path, complete)
-        case ListSchema():
-            yield from items_violations(part.item_schema, part.max_items, value, path)
         case LogSchema():
             yield from _single(FieldType.LIST, value, path)
         case TextSchema() | ValueSchema():

@@ -103,15 +103,12 @@ class DiskState:
 class ChangedOnDisk(AntiphonError):
     """A file is not what was expected, and was not written."""
 
-    def __init__(self, path: ProjectPath, state: DiskState, data: bytes | None) -> None:
+    def __init__(self, path: ProjectPath) -> None:
         super().__init__(
             ErrorCode.STALE_VERSION,
             f"The file {quote(path.shown)} was changed on disk by somebody else: look at what it is"
             " now, and write again.",
         )
-        self.state: Final = state
-        self.data: Final = data
-        """Its bytes as they are; None if it is no file, or has more than the limit."""
 
 
 def digest_of(data: bytes) -> Digest:
@@ -136,8 +133,8 @@ def look(path: ProjectPath) -> DiskState:
     return replace(state, kind=DiskKind.NO_PERMISSION) if is_closed else state
 
 
-def read(path: ProjectPath, limit: int, limit_name: str) -> tuple[DiskState, bytes]:
-    """Read a file as it was in one moment.
+def read(path: ProjectPath, limit: int) -> tuple[DiskState, bytes]:
+    """Read a file as it was in one moment, of up to `file_bytes`.
 
     Raises:
         AntiphonError: invalid_params, too_large; storage_failed, also if it never keeps still.
@@ -145,7 +142,7 @@ def read(path: ProjectPath, limit: int, limit_name: str) -> tuple[DiskState, byt
     with disk_errors(path.shown, "read"), path.folder() as folder:
         state, data = _read(folder, path, limit)
     if len(data) > limit:
-        raise too_large(path.shown, state.size, limit, limit_name)
+        raise too_large(path.shown, state.size, limit, "file_bytes")
     return state, data
 
 
@@ -177,11 +174,11 @@ def write(
     if expected is not None:
         state = look(path)
         if state.kind not in (DiskKind.FILE, DiskKind.NO_PERMISSION):
-            raise ChangedOnDisk(path, state, None)
+            raise ChangedOnDisk(path)
     with disk_errors(path.shown, "written"), path.folder(make=expected is None) as folder:
         _begin_write(folder, path.name)
         if expected is None:
-            return _create(folder, path, data, limit)
+            return _create(folder, path, data)
         state = _look(folder, path.name)
         if not state.mode & 0o222 or not os.access(path.name, os.W_OK, dir_fd=folder):
             raise permission_denied(
@@ -251,7 +248,7 @@ def rename(path: ProjectPath, to: ProjectPath) -> None:
             os.fsync(target)
             os.unlink(path.name, dir_fd=source)
         except FileExistsError:
-            raise ChangedOnDisk(to, _look(target, to.name), None) from None
+            raise ChangedOnDisk(to) from None
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
@@ -331,34 +328,26 @@ def _restless(path: ProjectPath) -> AntiphonError:
     )
 
 
-def _content(folder: int, path: ProjectPath, limit: int) -> tuple[DiskState, bytes | None]:
-    """Return what is there; without bytes if it is no file or has more than the limit."""
-    state = _look(folder, path.name)
-    if state.kind is not DiskKind.FILE:
-        return state, None
-    state, data = _read(folder, path, limit)
-    return state, data if len(data) <= limit else None
-
-
 def _compare(folder: int, path: ProjectPath, expected: Digest, limit: int) -> bytes:
     """Return the content of a file.
 
     Raises:
         ChangedOnDisk: it is not what is expected.
     """
-    state, data = _content(folder, path, limit)
-    if data is None or digest_of(data) != expected:
-        raise ChangedOnDisk(path, state, data)
-    return data
+    if _look(folder, path.name).kind is DiskKind.FILE:
+        _, data = _read(folder, path, limit)
+        if len(data) <= limit and digest_of(data) == expected:
+            return data
+    raise ChangedOnDisk(path)
 
 
-def _create(folder: int, path: ProjectPath, data: bytes, limit: int) -> DiskState:
+def _create(folder: int, path: ProjectPath, data: bytes) -> DiskState:
     with _temporary_file(folder, path.name, data, None) as (file, temporary):
         try:
             os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             os.unlink(temporary, dir_fd=folder)
         except FileExistsError:
-            raise ChangedOnDisk(path, *_content(folder, path, limit)) from None
+            raise ChangedOnDisk(path) from None
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise

@@ -129,16 +129,13 @@ class FileContexts:
         self._copies = data.resolve() / _COPIES
         self._own = f"{os.path.relpath(self._copies.parent, os.path.realpath(project))}/"
         self._rows: dict[ContextId, FileRow] = {}
-        self._paths: dict[str, ContextId] = {}
         self._open: dict[ContextId, OpenFile] = {}
         self._opening = WeakValueDictionary[str, asyncio.Lock]()
         """Held by those who open a file."""
         self._watcher = FolderWatcher(self._changed_on_disk)
-        self._saves: dict[ContextId, asyncio.TimerHandle] = {}
+        self._saves = WeakValueDictionary[ContextId, asyncio.Task[None]]()
         self._changed: dict[ContextId, set[str]] = {}
         """Paths that have changed since a file was looked at, of those that are being looked at."""
-        self._waiting: set[ContextId] = set()
-        """Files that are saved as soon as nobody else may be writing."""
         self._tasks = BackgroundTasks(_log)
         self.git = Git(project)
         self.checks = FileChecks(project, sources)
@@ -163,20 +160,13 @@ class FileContexts:
             if self._contexts.has_number(row.context):
                 context = self._contexts.of_number(row.context).id
                 if context not in self._open:
-                    self._store(context, row)
+                    self._rows[context] = row
 
-    def _store(self, context: ContextId, row: FileRow) -> None:
-        before = self._rows.get(context)
-        if before is not None and self._paths.get(before.path) == context:
-            del self._paths[before.path]
-        self._rows[context] = row
-        self._paths[row.path] = context
+    def _context_of(self, path: str) -> ContextId | None:
+        return next((one for one, row in self._rows.items() if row.path == path), None)
 
     async def close(self) -> None:
         """Look at no file any more, and save none unasked; what is under way is finished."""
-        for timer in self._saves.values():
-            timer.cancel()
-        self._saves.clear()
         await self._watcher.close()
         await self._tasks.close()  # what has begun to be written is finished
         await self.checks.close()
@@ -190,7 +180,7 @@ class FileContexts:
     def _closed(self, context: Context) -> None:
         file = self._open.pop(context.id, None)
         if file is not None:
-            self._store(context.id, file.row)
+            self._rows[context.id] = file.row
             self._watch()
             self.servers.closed(file)
 
@@ -226,14 +216,14 @@ class FileContexts:
         await asyncio.sleep(_GONE_SECONDS)
         if await _is_gone(file):
             path = await asyncio.to_thread(_renamed, file.path, before, paths)
-            if path is not None and path.shown not in self._paths:
+            if path is not None and self._context_of(path.shown) is None:
                 await self._moved(file, path, file.disk)
 
     async def _moved(self, file: OpenFile, path: ProjectPath, by: Actor) -> None:
         await file.take_path(path, by)
         self.servers.closed(file)
         self.servers.opened(file)
-        self._store(file.context.id, file.row)
+        self._rows[file.context.id] = file.row
         self._watch()
         self._save_later(file)
         await file.look()
@@ -245,32 +235,24 @@ class FileContexts:
             self._save_later(file)
 
     def _save_later(self, file: OpenFile) -> None:
-        if not self.saves_itself:
-            return
         context = file.context.id
-        if (timer := self._saves.pop(context, None)) is not None:
-            timer.cancel()
-        loop = asyncio.get_running_loop()
-        self._saves[context] = loop.call_later(AUTOSAVE_SECONDS, self._start_saving, file)
-
-    def _start_saving(self, file: OpenFile) -> None:
-        context = file.context.id
-        del self._saves[context]
-        is_usual = self._open.get(context) is file and file.state is FileState.USUAL
-        if is_usual and context not in self._waiting:
-            self._tasks.start(self._save(file), f"saving {file.path.shown}")
+        if (waiting := self._saves.get(context)) is not None:
+            waiting.cancel()
+        if self.saves_itself:
+            self._saves[context] = self._tasks.start(self._save(file), f"saving {file.path.shown}")
 
     async def _save(self, file: OpenFile) -> None:
-        context, stop = file.context.id, file.context.users.add()
-        self._waiting.add(context)
+        """Save a file when it has been left alone, and nobody else may be writing it."""
+        await asyncio.sleep(AUTOSAVE_SECONDS)
+        if self._open.get(file.context.id) is not file or file.state is not FileState.USUAL:
+            return
+        stop = file.context.users.add()
         try:
             while await self._is_being_written(file):  # noqa: ASYNC110  another process
                 await asyncio.sleep(_WAIT_SECONDS)
-            self._waiting.discard(context)  # what is typed from here on is for another save
             if file.state is FileState.USUAL:
                 await file.save()
         finally:
-            self._waiting.discard(context)
             stop()
 
     async def _is_being_written(self, file: OpenFile) -> bool:
@@ -282,7 +264,7 @@ class FileContexts:
 
     def is_known(self, path: str) -> bool:
         """Return whether a file of this path, as it is shown, has been opened once."""
-        return path in self._paths or ContextId(path) in self._rows
+        return self._context_of(path) is not None or ContextId(path) in self._rows
 
     async def find(self, path: str) -> ProjectPath:
         """Return the place of a file, without links.
@@ -403,7 +385,7 @@ class FileContexts:
         """
         file = await self.open(path)
         target = await self.find(to)
-        if target.shown in self._paths:
+        if self._context_of(target.shown) is not None:
             raise _taken(target)
         try:
             await asyncio.to_thread(rename, file.path, target)
@@ -425,11 +407,6 @@ class FileContexts:
         if (await asyncio.to_thread(look, found)).kind is not DiskKind.MISSING:
             raise _taken(found)
 
-    async def take_back(self, file: OpenFile) -> None:
-        """Remove a file from disk that was made a moment ago, if it is still empty."""
-        if not file.disk_state.size:
-            await self.delete(file.path.shown)
-
     def opened(self) -> list[OpenFile]:
         """Return the files that are open."""
         return list(self._open.values())
@@ -445,19 +422,19 @@ class FileContexts:
         """
         found = await self.find(path)
         async with self._opening.setdefault(found.shown, asyncio.Lock()):
-            if found.shown not in self._paths and self._contexts.is_shared:
+            if self._context_of(found.shown) is None and self._contexts.is_shared:
                 await self._contexts.load()
                 await self.read_rows()
-            context = self._paths.get(found.shown)
+            context = self._context_of(found.shown)
             if context is None:
                 try:
                     context = await self._create(found)
                 except TakenError:
                     await self._contexts.load()
                     await self.read_rows()
-                    if found.shown not in self._paths:
+                    context = self._context_of(found.shown)
+                    if context is None:
                         raise
-                    context = self._paths[found.shown]
             return await self._opened(context, found)
 
     async def of_context(self, context: Context) -> OpenFile:
@@ -472,7 +449,7 @@ class FileContexts:
         file = self._open.get(context)
         if file is None or file.context is not found:
             if file is not None:  # its context has failed
-                self._store(context, file.row)
+                self._rows[context] = file.row
                 self.servers.closed(file)
             file = self._open[context] = OpenFile(
                 found,
@@ -498,8 +475,7 @@ class FileContexts:
         Raises:
             AntiphonError: as `open`.
         """
-        limit = self._limits.file_bytes
-        _, data = await asyncio.to_thread(read, path, limit, "file_bytes")
+        _, data = await asyncio.to_thread(read, path, self._limits.file_bytes)
         decoded = await asyncio.to_thread(decode, data)
         if isinstance(decoded, Binary):
             raise invalid_params(
@@ -537,7 +513,7 @@ class FileContexts:
 
         label = self._contexts.free_label(f"file-{as_name(path.name) or 'unnamed'}")
         row = await self._contexts.create(label, disk, first, asker=disk, kind=ContextKind.FILE)
-        self._store(row.id, made[0])
+        self._rows[row.id] = made[0]
         return row.id
 
 

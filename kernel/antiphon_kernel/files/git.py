@@ -48,14 +48,11 @@ class Git:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._folder: Path | None = None
-        self._is_missing = False
 
     async def folder(self) -> Path | None:
         """Return git's own folder; None if the project is in no repository."""
-        is_new = self._is_missing and (self._project / ".git").exists()
-        if self._folder is None and (is_new or not self._is_missing):
+        if self._folder is None:
             found = await self._run("rev-parse", "--absolute-git-dir")
-            self._is_missing = found is None
             self._folder = Path(os.fsdecode(found[:-1])) if found else None
         return self._folder
 

@@ -36,13 +36,13 @@ from antiphon_kernel.files.disk_file import (
 from antiphon_kernel.files.text_format import Binary, Decoded, TextFormat, decode, encode
 from antiphon_kernel.storage import FileRow, Journal
 from antiphon_kernel.tasks import run_uninterrupted
-from antiphon_kernel.text.merge3 import Merged, Resolution, merge_texts, resolve, settled_base
-from antiphon_kernel.text.splice_diff import plan_difference
+from antiphon_kernel.text.merge_edits import EditMerge, Resolution, merge_texts, resolved
+from antiphon_kernel.text.splice_diff import apply_script, plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params, storage_failed
 from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, TextSplice
 from antiphon_kernel.types.signal import Signal
 
 FROM_DISK: Final = "disk"
@@ -191,9 +191,7 @@ class OpenFile:
         if self.state is FileState.USUAL and (self.disk_state, self.row.digest) == self._seen:
             return
         try:
-            self.disk_state, data = await asyncio.to_thread(
-                read, self.path, self._limit, "file_bytes"
-            )
+            self.disk_state, data = await asyncio.to_thread(read, self.path, self._limit)
         except AntiphonError as error:
             if error.code is ErrorCode.TOO_LARGE:
                 await self._mark(FileState.REPLACED, error.message)
@@ -234,7 +232,7 @@ class OpenFile:
         for attempt in range(_TRIES):
             now, base = self.now(), announced.old if announced else await self.base()
             if now.text in (base, disk.text):
-                merged = Merged(disk.text)
+                merged = EditMerge(disk.text, ())
             elif attempt < _TRIES - 1:
                 merged = await asyncio.to_thread(merge_texts, base, now.text, disk.text)
             else:
@@ -403,31 +401,34 @@ class OpenFile:
 
     # Conflicts
 
-    async def conflicts(self) -> Merged:
+    async def conflicts(self) -> EditMerge:
         """Return the merge with the disk as it stands; without conflicts if there are none."""
         if self.state is not FileState.CONFLICT:
-            return Merged(self.now().text)
+            return EditMerge(self.now().text, ())
         return merge_texts(await self.base(), self.now().text, self._theirs())
 
-    async def resolve(self, actor: Actor, resolutions: Mapping[int, Resolution | str]) -> Merged:
-        """Decide about conflicts, by their index; return what is left.
+    async def resolve(self, actor: Actor, choices: Mapping[int, Resolution | str]) -> int:
+        """Decide about conflicts, by their index; return how many are left.
+
+        A newline is added to a text that would run into the next line.
 
         Raises:
             AntiphonError: invalid_params if there is no such conflict; permission_denied.
         """
         async with self._lock:
-            return await run_uninterrupted(self._resolve(actor, resolutions))
+            return await run_uninterrupted(self._resolve(actor, choices))
 
-    async def _resolve(self, actor: Actor, resolutions: Mapping[int, Resolution | str]) -> Merged:
+    async def _resolve(self, actor: Actor, choices: Mapping[int, Resolution | str]) -> int:
         found = await self.conflicts()
-        left = resolve(found, resolutions)
-        if self.state is FileState.CONFLICT:
-            row = self._with_theirs()
-            if left.conflicts:
-                row = replace(self.row, digest="", format=row.format)
-            base = settled_base(self._theirs(), left.conflicts)
-            await self._apply(actor, "resolve", self.now(), left.text, base, row)
-        return left
+        splices = resolved(found, choices)
+        if self.state is not FileState.CONFLICT:
+            return 0
+        left = [one for at, one in enumerate(found.conflicts) if at not in choices]
+        kept = [TextSplice(one.theirs.start, len(one.theirs.text), one.base.text) for one in left]
+        now, base = self.now(), apply_script(self._theirs(), kept)
+        text = apply_script(now.text, splices)
+        await self._apply(actor, "resolve", now, text, base, self._with_theirs())
+        return len(left)
 
     def _theirs(self) -> str:
         return zlib.decompress(self.row.theirs).decode()

@@ -75,7 +75,7 @@ def disk_text(
     """
     place = ProjectPath(root, tuple(path.split("/")), path)
     try:
-        state, data = read(place, limit, "file_bytes")
+        state, data = read(place, limit)
     except AntiphonError:
         return ""
     if has_one_name and state.links > 1:

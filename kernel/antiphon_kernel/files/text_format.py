@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from antiphon_kernel.files.encodings import guessed_encoding, named_encoding
 from antiphon_kernel.text.splice_diff import common_prefix, plan_difference
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
-from antiphon_kernel.types.json_validation import has_whole_characters
-from antiphon_kernel.types.quoting import count_of, quote, truncate
+from antiphon_kernel.types.quoting import count_of, quote
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
@@ -65,13 +64,10 @@ class Binary(NamedTuple):
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded | Binary:
-    """Read a file as text if its encoding is certain, or as the encoding that somebody chose.
+    """Read a file as text if its encoding is certain, or in an encoding that it had before.
 
     A byte order mark says it; else it is UTF-8 if it can be, the encoding of a coding line, or
     the only one that gives a plausible text.
-
-    Raises:
-        AntiphonError: invalid_params if the chosen encoding is none.
     """
     if encoding is not None:
         marks = (mark for mark, name in _MARKS if name == encoding and data.startswith(mark))
@@ -187,12 +183,6 @@ def _read(data: bytes, encoding: str, mark: bytes = b"") -> Decoded | Binary:
     except UnicodeError as error:
         at = error.start + len(mark) if isinstance(error, UnicodeDecodeError) else 0
         return Binary(f"Byte {at} cannot be read as {encoding}.")
-    except LookupError as error:
-        raise invalid_params(
-            f"{quote(encoding)} is no encoding of texts: give one that Python knows, such as"
-            " 'utf-8' or 'cp1252'.",
-            found=truncate(encoding),
-        ) from error
     if "\0" in read:
         return Binary(f"Character {read.index(chr(0))} is NUL, which is in no text.")
     both = read.count("\r\n")
@@ -202,7 +192,7 @@ def _read(data: bytes, encoding: str, mark: bytes = b"") -> Decoded | Binary:
     ends = "".join(map(_LETTERS.__getitem__, _LINE_END.findall(read))) if is_mixed else None
     decoded = Decoded(_with_newlines(read), TextFormat(encoding, bool(mark), newline, ends))
     try:
-        if has_whole_characters(read) and encode(decoded.text, decoded.format) == data:
+        if encode(decoded.text, decoded.format) == data:
             return decoded
     except AntiphonError:
         pass

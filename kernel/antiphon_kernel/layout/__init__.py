@@ -34,7 +34,6 @@ from antiphon_kernel.layout.reading import (
 from antiphon_kernel.layout.summary import NewSummary, compact, moved_metadata, read_record, weigh
 from antiphon_kernel.layout.text_forms import (
     Announcement,
-    LayoutTail,
     PoolSource,
     SourceError,
     budget_text,
@@ -44,6 +43,7 @@ from antiphon_kernel.layout.text_forms import (
     normal_path,
     normal_url,
     reader_text,
+    tail_texts,
 )
 from antiphon_kernel.layout.visible import (
     EVERYTHING,

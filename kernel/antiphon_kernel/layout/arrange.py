@@ -54,8 +54,6 @@ class LayoutBlock(NamedTuple):
     drift_kind: str | None = None
     excluded: bool = False
     tool_name: str | None = None
-    tool_call_id: str | None = None
-    """The id that ties a result to its call."""
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False

@@ -8,19 +8,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from antiphon_kernel.layout.arrange import ItemType, Layout, LayoutBlock, LayoutItem, rounds_of
-from antiphon_kernel.layout.text_forms import (
-    LayoutReader,
-    LayoutTail,
-    item_text,
-    shortened,
-    tool_name,
-)
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text, shortened, tool_name
 from antiphon_kernel.layout.visible import (
     EVERYTHING,
     SIGNATURE,
@@ -33,7 +27,6 @@ from antiphon_kernel.messages import (
     MESSAGE_COST,
     AssistantMessage,
     DocumentBlock,
-    FileSize,
     ImageBlock,
     InputBlock,
     Message,
@@ -45,7 +38,6 @@ from antiphon_kernel.messages import (
     estimate_block,
     estimate_message,
     estimate_text,
-    stated_size,
 )
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -67,10 +59,6 @@ class BlockPosition:
     """Index of the message."""
     block: int
     """Index in its content."""
-
-
-_position: Final = lru_cache(1_024)(BlockPosition)
-"""Most turns have the same few positions: as one object, each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +126,7 @@ def join_views(
     for view in views:
         first = view.messages[0] if view.messages else None
         if first is not None and last and type(first) is not type(last[0]):
-            messages.append(last[0] if len(last) == 1 else _joined(last))
+            messages.append(_joined(last))
             last, blocks = [], 0
         starts.append((len(messages), blocks))
         if first is None:
@@ -146,7 +134,7 @@ def join_views(
         last.append(first)
         blocks += len(first.content)
         if len(view.messages) > 1:
-            messages.append(first if len(last) == 1 else _joined(last))
+            messages.append(_joined(last))
             messages.extend(view.messages[1:-1])
             last, blocks = [view.messages[-1]], len(view.messages[-1].content)
     if last:
@@ -200,13 +188,7 @@ def attached_file(block: LayoutBlock) -> ImageBlock | DocumentBlock | None:
 def file_tokens(item: LayoutItem) -> int:
     """Estimate the tokens of the image or document of an item."""
     file = attached_file(item.block) if item.is_block else None
-    return estimate_block(file, file_sizes((item,))) if file is not None else 0
-
-
-def file_sizes(items: Iterable[LayoutItem]) -> dict[str, FileSize]:
-    """Return the sizes of images and documents, by hash."""
-    blocks = (item.block for item in items)
-    return {block.blob: stated_size(block.metadata) for block in blocks if block.blob is not None}
+    return estimate_block(file) if file is not None else 0
 
 
 @dataclass(slots=True)
@@ -233,7 +215,7 @@ class _Messages:
         if self._said:
             self.close()
         self._heard.append(block)
-        self.end = _position(len(self.messages), len(self._heard) - 1)
+        self.end = BlockPosition(len(self.messages), len(self._heard) - 1)
 
     def call(self, item: LayoutItem, results: Sequence[LayoutItem]) -> None:
         call, made_in = item.block, (item.turn, item.block.metadata.get(ROUND))
@@ -254,14 +236,14 @@ class _Messages:
         answer = tuple(content) or (TextBlock(_without_output(call)),)
         self._results.append(ToolMessage(answer, use.id, failed))
         index = len(self.messages) + len(self._results)
-        self.answers[use.id] = _position(index, len(answer) - 1)
+        self.answers[use.id] = BlockPosition(index, len(answer) - 1)
         if not results:
             self.end = self.answers[use.id]
 
     def _append(self, block: TextBlock | Thinking | ToolUse) -> None:
         self._said.append(block)
         if not isinstance(block, Thinking):
-            self.end = _position(len(self.messages), len(self._said) - 1)
+            self.end = BlockPosition(len(self.messages), len(self._said) - 1)
 
     def close(self) -> None:
         if self._said:
@@ -410,15 +392,9 @@ class ReadPart:
         )
 
     @cached_property
-    def code_points(self) -> int:
-        """Return the length of its items in the text stream."""
-        return sum([len(item_text(item, self.reader)) for item in self.items])
-
-    @cached_property
     def message_tokens(self) -> tuple[int, ...]:
         """Return the estimate of each of its messages."""
-        sizes = file_sizes(self.items)
-        return tuple([estimate_message(message, sizes) for message in self.view.messages])
+        return tuple(map(estimate_message, self.view.messages))
 
     @cached_property
     def is_open(self) -> bool:
@@ -431,12 +407,12 @@ class LayoutReading:
     """Part of a layout that one model reads, as it reads it."""
 
     reader: LayoutReader
-    admitted: ContributionFilter
     shown: Layout
     parts: tuple[ReadPart, ...]
     """The summary, if there is one, and each turn."""
     points: CachePoints
-    tail: LayoutTail = field(default_factory=LayoutTail)
+    tail: tuple[str, ...] = ()
+    """What stands behind the stream."""
 
     @cached_property
     def items(self) -> tuple[LayoutItem, ...]:
@@ -451,7 +427,7 @@ class LayoutReading:
     def request(self) -> ModelRequest:
         """Return the messages of a request, with what is marked for the cache."""
         messages = self._stream[0]
-        if blocks := tuple(map(TextBlock, self.tail.texts)):
+        if blocks := tuple(map(TextBlock, self.tail)):
             # They are the end of the last message, or a message of their own.
             if messages and isinstance(last := messages[-1], UserMessage):
                 messages = (*messages[:-1], UserMessage((*last.content, *blocks)))
@@ -469,10 +445,10 @@ class LayoutReading:
         for (first, _), part in zip(starts, self.parts, strict=True):
             for index, estimate in enumerate(part.message_tokens, first):
                 tokens[index] += estimate if not tokens[index] else estimate - MESSAGE_COST
-        if texts := self.tail.texts:
+        if self.tail:
             if not messages or not isinstance(messages[-1], UserMessage):
                 tokens.append(MESSAGE_COST)
-            tokens[-1] += sum(map(estimate_text, texts))
+            tokens[-1] += sum(map(estimate_text, self.tail))
         return tokens
 
     def _mark(self, point: int, ends: Sequence[int]) -> BlockPosition | None:
@@ -521,11 +497,9 @@ def read_layout(
         live: id of the turn that is played; the last one if absent.
         exact: leave cache points between a call and its results.
         is_plain: leave out headers and paths: the model calls no tools.
-        before: what was read of an earlier layout, from which the turns are taken that are the
-            same objects and that this reader reads in the same way.
+        before: what was read of an earlier layout with the same filter, from which the turns are
+            taken that are the same objects and that this reader reads in the same way.
     """
-    if before is not None and before.admitted != admitted:
-        before = None
     shown = visible(layout, admitted, live=live, before=before.shown if before else None)
     reader = LayoutReader.of(layout, model, is_plain=is_plain)
     known: dict[int, ReadPart] = {}
@@ -536,7 +510,7 @@ def read_layout(
         items.insert(0, (shown.summary,))
     parts = tuple([known.get(id(one)) or ReadPart(one, reader) for one in items])
     points = _cache_points(parts, live, exact=exact)
-    return LayoutReading(reader, admitted, shown, parts, points)
+    return LayoutReading(reader, shown, parts, points)
 
 
 def _cache_points(parts: Sequence[ReadPart], live: str | None, *, exact: bool) -> CachePoints:

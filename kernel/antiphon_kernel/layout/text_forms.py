@@ -244,19 +244,7 @@ def _result_parts(item: LayoutItem, text: str) -> list[str]:
     return parts
 
 
-_encode: Final = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _json(value: Any, line: str = "\n") -> str:
-    """Return what `json.dumps` with an indent of 2 does, which takes five times as long."""
-    inner = line + "  "
-    if value and isinstance(value, dict):
-        members = [f"{_encode(key)}: {_json(one, inner)}" for key, one in value.items()]
-        return f"{{{inner}{(',' + inner).join(members)}{line}}}"
-    if value and isinstance(value, list):
-        members = [_json(one, inner) for one in value]
-        return f"[{inner}{(',' + inner).join(members)}{line}]"
-    return _encode(value)
+_json: Final = json.JSONEncoder(ensure_ascii=False, indent=2).encode
 
 
 def _line(text: str) -> str:
@@ -432,16 +420,9 @@ def change_text(
     return f"{place} by {author}: {', '.join(said)}"
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutTail:
-    """Part behind the stream that is made anew for each request and never cached."""
-
-    sources: tuple[PoolSource, ...] = ()
-    announcement: Announcement | None = None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Return the parts that there are, in order."""
-        announced = self.announcement
-        sources = (sources_text(self.sources),) if self.sources else ()
-        return (*sources, announcement_text(announced)) if announced is not None else sources
+def tail_texts(
+    sources: Sequence[PoolSource], announced: Announcement | None = None
+) -> tuple[str, ...]:
+    """Return what stands behind the stream, is made anew for each request and never cached."""
+    shown = (sources_text(sources),) if sources else ()
+    return (*shown, announcement_text(announced)) if announced is not None else shown

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -374,24 +375,16 @@ class _ContextChecks:
                 self._find(Check.ANSWERS, f"{what} stands before its call {call.id}")
 
     def _check_parents(self) -> None:
-        sound: set[str] = set()
-        for block in self._document.block_ids():
-            chain: list[str] = []
-            above: str | None = block
-            seen: set[str] = set()
-            while above is not None and above not in sound:
-                if above not in self._document:
-                    self._find(
-                        Check.PARENTS, f"block {chain[-1]} has the parent {above}, not there"
-                    )
-                    break
-                if above in seen:
-                    self._find(Check.PARENTS, f"block {above} is its own ancestor")
-                    break
-                seen.add(above)
-                chain.append(above)
-                above = self._document.header(above).parent
-            sound.update(chain)
+        document = self._document
+        headers = map(document.header, document.block_ids())
+        parents = {one.id: one.parent for one in headers if one.parent is not None}
+        for block, parent in parents.items():
+            if parent not in document:
+                self._find(Check.PARENTS, f"block {block} has the parent {parent}, not there")
+        try:
+            TopologicalSorter({block: [parent] for block, parent in parents.items()}).prepare()
+        except CycleError as error:
+            self._find(Check.PARENTS, f"block {error.args[1][0]} is its own ancestor")
 
     # Other tables
 

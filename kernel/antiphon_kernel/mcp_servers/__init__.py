@@ -3,7 +3,7 @@
 The library is imported when the first of them is connected to.
 """
 
-from antiphon_kernel.mcp_servers.elicitation import Action, Answer, Elicitation
+from antiphon_kernel.mcp_servers.elicitation import Answer, Elicitation
 from antiphon_kernel.mcp_servers.json_schema import check_value
 from antiphon_kernel.mcp_servers.server_config import McpServerConfig
 from antiphon_kernel.mcp_servers.server_tools import McpTool

@@ -49,14 +49,10 @@ from antiphon_kernel.messages.normal_form import (
 from antiphon_kernel.messages.tokens import (
     MESSAGE_COST,
     Calibration,
-    FileSize,
     ModelWindow,
     clamp_max_tokens,
     estimate_block,
     estimate_message,
     estimate_text,
     estimate_tools,
-    read_size,
-    size_metadata,
-    stated_size,
 )

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
@@ -51,28 +51,8 @@ class MessageProblem(StrEnum):
     UNANSWERED_CALL = "unanswered_call"
 
 
-class _Location(AbstractContextManager[None]):
-    """Made for each message and block that is read, so without a generator."""
-
-    __slots__ = ("_index", "_path")
-
-    def __init__(self, *, index: int | None = None, path: str = "") -> None:
-        self._index = index
-        self._path = path
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, MessageError):
-            if self._index is not None:
-                error.index = self._index
-            error.path = ".".join(part for part in (self._path, error.path) if part)
-            error.say_where()
-
-
 class MessageError(AntiphonError):
     """A message is not valid; `index` and `path` say which part of which one."""
-
-    located: ClassVar = _Location
-    """Says of errors raised inside which message they are about, or in which part they lie."""
 
     def __init__(
         self, problem: MessageProblem, reason: str, *, path: str = "", **details: Any
@@ -87,6 +67,18 @@ class MessageError(AntiphonError):
         self.index: int | None = None
         """The message in its list, counted from 0."""
         self.say_where()
+
+    @staticmethod
+    @contextmanager
+    def located(*, index: int | None = None, path: str = "") -> Iterator[None]:
+        """Say of errors raised inside which message they are about, or in which part they lie."""
+        try:
+            yield
+        except MessageError as error:
+            error.index = error.index if index is None else index
+            error.path = ".".join(part for part in (path, error.path) if part)
+            error.say_where()
+            raise
 
     def say_where(self) -> None:
         """Begin the message with the place of the problem."""

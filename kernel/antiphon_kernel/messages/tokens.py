@@ -5,21 +5,18 @@ it knows. The estimate counts what it would split, each kind with the tokens tha
 average. The averages are fitted to `o200k_base` over text in 28 languages, code, JSON and logs;
 `Calibration` corrects them for a model by what its provider reports. A model's windows, in tokens,
 say how long its answer may be.
-
-Sizes of images and documents are read from their bytes, which are not decoded.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 import string
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from antiphon_kernel.messages.message import (
     ContentBlock,
@@ -78,12 +75,10 @@ MESSAGE_COST: Final = 4
 _CALL_COST: Final = 8
 """Of a tool use, a result or a tool's definition, beside its text."""
 
-_IMAGE_PIXELS: Final = 750
-"""Pixels for one token."""
-_LARGEST_IMAGE: Final = 1600
-"""Tokens of an image at most, because larger ones are scaled down; of one of unknown size."""
-_PAGE_COST: Final = 2000
-_UNKNOWN_PAGES: Final = 5
+_IMAGE_COST: Final = 1600
+"""Of a photograph or a screenshot: larger ones are scaled down."""
+_DOCUMENT_COST: Final = 10_000
+"""Of five pages."""
 
 _UNKNOWN_WINDOW: Final = 8192
 
@@ -93,16 +88,6 @@ _MEMORY: Final = 0.9
 """Share of its weight that a report keeps when the next one comes."""
 _LARGEST_ERROR: Final = 4
 """Factor by which a report is believed at most to differ from its estimate."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileSize:
-    """Size of an image or a document, as far as it is known."""
-
-    width: int | None = None
-    height: int | None = None
-    """In pixels."""
-    pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,31 +159,22 @@ def estimate_tools(schemas: Iterable[JsonObject]) -> int:
     return sum(_CALL_COST + estimate_json(schema) for schema in schemas)
 
 
-def estimate_message(message: Message, sizes: Mapping[str, FileSize] | None = None) -> int:
-    """Estimate the tokens of a message.
-
-    Args:
-        sizes: of images and documents, by hash.
-    """
-    return MESSAGE_COST + sum(estimate_block(block, sizes or {}) for block in message.content)
+def estimate_message(message: Message) -> int:
+    """Estimate the tokens of a message."""
+    return MESSAGE_COST + sum(map(estimate_block, message.content))
 
 
-def estimate_block(block: ContentBlock, sizes: Mapping[str, FileSize]) -> int:
-    """Estimate the tokens of a content block, as `estimate_message` does."""
+def estimate_block(block: ContentBlock) -> int:
+    """Estimate the tokens of a content block."""
     match block:
         case TextBlock(text) | Thinking(text):
             return estimate_text(text)
         case ToolUse(_, name, parameters):
             return _CALL_COST + estimate_text(name) + estimate_json(parameters)
-        case ImageBlock(_, digest):
-            size = sizes.get(digest, FileSize())
-            if size.width is None or size.height is None:
-                return _LARGEST_IMAGE
-            pixels = size.width * size.height
-            return min(_LARGEST_IMAGE, max(1, math.ceil(pixels / _IMAGE_PIXELS)))
-        case DocumentBlock(_, digest):
-            pages = sizes.get(digest, FileSize()).pages
-            return _PAGE_COST * (_UNKNOWN_PAGES if pages is None else max(1, pages))
+        case ImageBlock():
+            return _IMAGE_COST
+        case DocumentBlock():
+            return _DOCUMENT_COST
         case UnknownBlock(raw):
             return estimate_json(raw)
 
@@ -228,81 +204,3 @@ def clamp_max_tokens(requested: int, window: ModelWindow, estimated: int) -> int
     if window.separate and by_input >= 0:
         by_input = window.output
     return max(1, min(requested, window.output, by_input, by_total))
-
-
-FILE_SIZE: Final = "file_size"
-"""Key of `metadata` of a block with a file: its size, as far as it is known."""
-
-_FIELDS: Final = ("width", "height", "pages")
-_LARGEST: Final = 2**31
-_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
-_FRAME: Final = re.compile(rb"\xff+([\x01-\xfe])")
-_FRAMES_OF_IMAGES: Final = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
-_BARE_FRAMES: Final = frozenset({0x01, *range(0xD0, 0xDA)})
-
-
-def read_size(data: bytes) -> FileSize:
-    """Return the size of a file, as far as its bytes say it.
-
-    The pages of a document are counted where they are not compressed.
-    """
-    found: tuple[int, int] | None = None
-    if data.startswith(b"\x89PNG"):
-        found = _numbers(data, 16, 4, "big"), _numbers(data, 20, 4, "big")
-    elif data.startswith(b"GIF8"):
-        found = _numbers(data, 6, 2, "little"), _numbers(data, 8, 2, "little")
-    elif data.startswith(b"\xff\xd8"):
-        found = _jpeg(data)
-    elif data.startswith(b"RIFF"):
-        found = _webp(data)
-    elif data.startswith(b"%PDF"):
-        return FileSize(pages=len(_PAGE.findall(data)) or None)
-    if found is None or min(found) < 1:
-        return FileSize()
-    return FileSize(*found)
-
-
-def size_metadata(size: FileSize) -> dict[str, Any]:
-    """Return what the metadata of a block says about the size of its file."""
-    known = {name: getattr(size, name) for name in _FIELDS if getattr(size, name) is not None}
-    return {FILE_SIZE: known} if known else {}
-
-
-def stated_size(metadata: Mapping[str, Any]) -> FileSize:
-    """Return the size that the metadata of a block states; people write in it as they like."""
-    stated = metadata.get(FILE_SIZE)
-    if not isinstance(stated, Mapping):
-        return FileSize()
-    values = {name: stated.get(name) for name in _FIELDS}
-    return FileSize(
-        **{name: one for name, one in values.items() if type(one) is int and 0 < one < _LARGEST}
-    )
-
-
-def _numbers(data: bytes, at: int, length: int, order: Any, mask: int = -1) -> int:
-    return int.from_bytes(data[at : at + length], order) & mask
-
-
-def _jpeg(data: bytes) -> tuple[int, int] | None:
-    at = 2
-    while (frame := _FRAME.match(data, at)) is not None:
-        at, kind = frame.end(), frame[1][0]
-        if kind in _BARE_FRAMES:
-            continue
-        if kind in _FRAMES_OF_IMAGES:
-            return _numbers(data, at + 5, 2, "big"), _numbers(data, at + 3, 2, "big")
-        at += max(2, _numbers(data, at, 2, "big"))
-    return None
-
-
-def _webp(data: bytes) -> tuple[int, int] | None:
-    match data[12:16]:
-        case b"VP8 ":
-            size = (_numbers(data, at, 2, "little", 0x3FFF) for at in (26, 28))
-            return next(size), next(size)
-        case b"VP8L":
-            bits = _numbers(data, 21, 4, "little")
-            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-        case b"VP8X":
-            return _numbers(data, 24, 3, "little") + 1, _numbers(data, 27, 3, "little") + 1
-    return None

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import httpx2
 from google.genai import Client
-from google.genai.models import AsyncModels
 from google.genai.types import HttpOptions
 from pydantic.alias_generators import to_camel
 from pydantic_ai.models import Model
@@ -16,7 +15,7 @@ from pydantic_ai.models.google import GoogleModel, GoogleModelSettings
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_core import to_jsonable_python
 
-from antiphon_kernel.providers.library_model import LibraryModel, tls_context
+from antiphon_kernel.providers.library_model import LibraryModel, hold_back, tls_context
 from antiphon_kernel.providers.provider import ModelPrompt
 
 GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
@@ -24,22 +23,6 @@ GOOGLE_URL: Final = "https://generativelanguage.googleapis.com/"
 _camel: Final = cache(to_camel)
 
 _STAND_IN: Final = ({"role": "user", "parts": [{"text": ""}]},)
-
-
-def send_unchecked(models: AsyncModels) -> None:
-    """Have a conversation sent as it is given.
-
-    The library makes an object of each part and looks up every field that it could have, on the
-    event loop: 1.8 s for 10,000 messages.
-    """
-    generate = models.generate_content_stream
-
-    async def generate_unchecked(*, model: str, contents: Any, config: Any = None) -> Any:
-        body = {"extra_body": {"contents": _sent(contents)}}
-        config = {**config, "http_options": {**(config.get("http_options") or {}), **body}}
-        return await generate(model=model, contents=list(_STAND_IN), config=config)
-
-    models.generate_content_stream = generate_unchecked  # type: ignore[method-assign]
 
 
 def _sent(contents: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -71,7 +54,7 @@ class GeminiModel(LibraryModel):
             async_client_args={"verify": tls_context(), "ssl": tls_context()},
         )
         service = Client(vertexai=False, api_key=key, http_options=options)
-        send_unchecked(service.aio.models)
+        hold_back(service.aio.models, "contents", "generate_content_stream", _sent, _STAND_IN)
         return GoogleModel(self.config.model, provider=GoogleProvider(client=service))
 
     def settings(self, prompt: ModelPrompt) -> GoogleModelSettings:

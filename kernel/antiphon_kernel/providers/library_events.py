@@ -121,9 +121,7 @@ def _kind(error: Exception, text: str) -> ErrorKind:
         if isinstance(error, kind):
             return found
     status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else None
-    is_short = (
-        status in {400, 413} and isinstance(error, exceptions.ModelHTTPError) and not error.body
-    )
+    is_short = status in {400, 413} and not getattr(error, "body", None)
     if isinstance(error, exceptions.ModelContextWindowExceededError) or is_short:
         return ErrorKind.CONTEXT_TOO_LONG
     if TOO_LONG.search(text) and not LIMITED.search(text):
@@ -344,9 +342,9 @@ class _Mapping:
             return None if is_blank(block.text) else block.text
         if isinstance(block, UnknownBlock):
             return block.raw.canonical()
-        if (file := self.prompt.files.get(block.hash)) is None:
+        if (data := self.prompt.files.get(block.hash)) is None:
             return f"({block.media_type} that is no longer there)"
-        return BinaryContent(file.data, media_type=file.media_type)
+        return BinaryContent(data, media_type=block.media_type)
 
 
 BETWEEN_THOUGHTS: Final = "\n\n"

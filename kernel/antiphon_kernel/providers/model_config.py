@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -46,25 +46,6 @@ class PermissionPolicy:
     """Globs of files that tools may change and make where they are to ask."""
     files_deny: tuple[str, ...] | None = None
     """Globs of files that the model does not even see; `SECRET_FILES` if None."""
-
-    @classmethod
-    def parse(
-        cls,
-        permits: Mapping[str, str],
-        shell_allow: Iterable[str] = (),
-        *,
-        files_allow: Iterable[str] = (),
-        files_deny: Iterable[str] | None = None,
-    ) -> PermissionPolicy:
-        """Return the policy that a configuration states.
-
-        Raises:
-            ValueError: if a permit or a pattern is none.
-        """
-        tools = {tool: ToolPermit(permit) for tool, permit in permits.items()}
-        patterns = tuple(map(CommandPattern.parse, shell_allow))
-        denied = None if files_deny is None else tuple(files_deny)
-        return cls(tools, patterns, tuple(files_allow), denied)
 
     def over(self, base: PermissionPolicy) -> PermissionPolicy:
         """Return this policy where it says something, and `base` elsewhere; patterns of both."""
@@ -234,12 +215,7 @@ class TokenUsage:
 
     @classmethod
     def parse(cls, stored: str) -> TokenUsage:
-        """Read what `as_json` gave; what cannot be read counts as nothing."""
-        try:
-            found = json.loads(stored)
-        except ValueError:
-            return cls()
-        if not isinstance(found, dict):
-            return cls()
-        known: dict[str, Any] = {one.name: found.get(one.name) for one in fields(cls)}
-        return cls(**{name: one for name, one in known.items() if type(one) in (int, float)})
+        """Read what `as_json` gave, here or in a version that counts more."""
+        found: dict[str, Any] = json.loads(stored)
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in found.items() if name in known})

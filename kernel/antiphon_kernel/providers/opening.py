@@ -75,9 +75,10 @@ class LocalProvider:
             async for event in events:
                 yield event
 
-    def payload(self, prompt: ModelPrompt) -> JsonObject:
+    async def payload(self, prompt: ModelPrompt) -> JsonObject:
         """Return the JSON body that would be sent for a prompt; starts nothing."""
-        return (self._chat or self.open_chat(self._chat_config("http://127.0.0.1"))).payload(prompt)
+        chat = self._chat or self.open_chat(self._chat_config("http://127.0.0.1"))
+        return await chat.payload(prompt)
 
     async def close(self) -> None:
         """End the server."""
@@ -230,7 +231,7 @@ class RemoteModel:
         except AntiphonError as error:
             yield ProviderError(error.message, ErrorKind.NOT_INSTALLED)
             return
-        async with aclosing(model.stream(await request.read())) as events:
+        async with aclosing(model.stream(request.prompt)) as events:
             async for event in events:
                 if isinstance(event, ProviderError):
                     said = event.message.rstrip() + self._advice(event.kind)
@@ -248,13 +249,13 @@ class RemoteModel:
             return f" Asked at {config.base_url}."
         return ""
 
-    def payload(self, prompt: ModelPrompt) -> JsonObject:
+    async def payload(self, prompt: ModelPrompt) -> JsonObject:
         """Return the body that would be sent for a prompt.
 
         Raises:
             AntiphonError: invalid_params, if it cannot be said without the library.
         """
-        return self._open().payload(prompt)
+        return await (await asyncio.to_thread(self._open)).payload(prompt)
 
     async def close(self) -> None:
         """Close connections."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -24,14 +24,6 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptFile:
-    """Bytes of an image or a document that a message names by hash."""
-
-    media_type: str
-    data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class ModelPrompt:
     """Everything that one request to a model is made of; equal prompts give equal requests."""
 
@@ -40,8 +32,8 @@ class ModelPrompt:
     system: str = ""
     """Instructions before the messages."""
     tools: tuple[ToolDefinition, ...] = ()
-    files: Mapping[str, PromptFile] = field(default_factory=dict)
-    """By SHA-256, every file that a message names."""
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """By SHA-256, every image and document that a message names."""
     max_tokens: int = 1
 
 
@@ -51,8 +43,8 @@ class RoundRequest:
 
     context_id: ContextId
     round: int
-    read: Callable[[], Awaitable[ModelPrompt]]
-    """Returns the whole prompt, with the conversation as it is at that moment."""
+    prompt: ModelPrompt
+    """The whole prompt, with the conversation as it is now."""
 
 
 class Provider(Protocol):
@@ -71,7 +63,7 @@ class Provider(Protocol):
 class RemoteProvider(Provider, Protocol):
     """A provider that sends requests to a server."""
 
-    def payload(self, prompt: ModelPrompt) -> JsonObject:
+    async def payload(self, prompt: ModelPrompt) -> JsonObject:
         """Return the JSON body that would be sent for a prompt; sends nothing, holds no key."""
         ...
 

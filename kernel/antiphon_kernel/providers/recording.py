@@ -26,6 +26,7 @@ from antiphon_kernel.providers.model_config import TokenUsage
 from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, is_name
+from antiphon_kernel.types.quoting import truncate
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
 
@@ -43,7 +44,6 @@ class Recording:
     """One recorded turn of the model called `model`."""
 
     model: str
-    title: str
     rounds: tuple[tuple[RecordedStep, ...], ...]
     is_answer: bool = False
     """The person of the file comes first: no model begins by itself."""
@@ -97,7 +97,6 @@ def _turn(
     header: _RecordingLine, rest: Sequence[_RecordingLine], default_model: str, is_answer: bool
 ) -> Recording:
     model = header.text_field("model", default_model)
-    title = header.text_field("title", "")
     if not is_name(model):
         raise header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
     rounds: list[list[RecordedStep]] = [[]]
@@ -110,7 +109,7 @@ def _turn(
         has_ended = isinstance(step.event, events.End | events.ProviderError)
         if isinstance(step.event, events.ToolCallEvent):
             rounds.append([])
-    return Recording(model, title, tuple(tuple(steps) for steps in rounds), is_answer)
+    return Recording(model, tuple(tuple(steps) for steps in rounds), is_answer)
 
 
 def model_name(stem: str) -> str:
@@ -170,27 +169,19 @@ class _RecordingLine:
         self.is_persons = fields.get("person") is True
 
     def error(self, expected: str, found: str) -> AntiphonError:
-        if len(found) > 80:
-            found = found[:80] + "…"
-        return invalid_params(f"{self._place}: expected {expected}; found {found}")
+        return invalid_params(f"{self._place}: expected {expected}; found {truncate(found)}")
 
     def text_field(self, key: str, default: str | None = None) -> str:
         value = self.fields.get(key, default)
         if not isinstance(value, str):
             raise self.error(f"`{key}`, a string", json.dumps(value))
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise self.error(f"`{key}`, a string of whole characters", str(error)) from error
         return value
 
     def number_field(self, key: str) -> float:
-        value = self.fields.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(f"`{key}`, a number", json.dumps(value))
-        if not 0 <= value < math.inf:
+        value: Any = self.fields.get(key)
+        if type(value) not in (int, float) or not 0 <= value < math.inf:
             raise self.error(f"`{key}`, a number from 0 up", json.dumps(value))
-        return value
+        return float(value)
 
 
 class ScriptedProvider:

@@ -44,6 +44,9 @@ class TrackedProtocol(asyncio.Protocol):
     transport: asyncio.Transport
     is_peer = False
     """Whether another kernel has made it."""
+    has_session = False
+    since = 0.0
+    """From when on it has had a session, or none, by the loop's clock."""
     unsent = 0
     """Bytes that the client had not read at the last look."""
     unsent_since = 0.0
@@ -93,27 +96,25 @@ class Connections:
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        # Since when they are what they are, by the loop's clock: the oldest is the first.
-        self._members: dict[str, dict[TrackedProtocol, float]] = {TCP: {}, UNIX: {}}
-        self._strangers: dict[str, dict[TrackedProtocol, float]] = {TCP: {}, UNIX: {}}
+        self._open = set[TrackedProtocol]()
         self._pause = min(1.0, limits.handshake / 4)
         self._sweeping = self._loop.call_later(self._pause, self._sweep)
 
     @property
     def members(self) -> int:
         """Return how many connections have a session."""
-        return sum(map(len, self._members.values()))
+        return sum(one.has_session for one in self._open)
 
     @property
     def strangers(self) -> int:
         """Return how many connections have no session."""
-        return sum(map(len, self._strangers.values()))
+        return len(self._open) - self.members
 
     @property
     def is_full(self) -> bool:
         """Return whether TCP takes no further clients; the unix socket always does."""
-        clients = sum(not one.is_peer for one in self._members[TCP])
-        return clients >= self._limits.connections
+        members = (one for one in self._open if one.has_session and one.via == TCP)
+        return sum(not one.is_peer for one in members) >= self._limits.connections
 
     def close(self) -> None:
         """Stop looking after the connections."""
@@ -121,53 +122,53 @@ class Connections:
 
     def add(self, one: TrackedProtocol) -> None:
         """Take note of a new connection, at the expense of an idle stranger if there are many."""
-        self._strangers[one.via][one] = self._loop.time()
-        if one.via == TCP and len(self._strangers[TCP]) > self._limits.strangers:
+        one.since = self._loop.time()
+        self._open.add(one)
+        if one.via == TCP:
             self._make_room()
 
     def discard(self, one: TrackedProtocol) -> None:
         """Forget a connection that is closed."""
-        self._strangers[one.via].pop(one, None)
-        self._members[one.via].pop(one, None)
+        self._open.discard(one)
 
     def admit(self, one: TrackedProtocol) -> None:
         """Count a connection among those that have a session."""
-        if self._strangers[one.via].pop(one, None) is not None:
-            self._members[one.via][one] = self._loop.time()
+        one.has_session, one.since = True, self._loop.time()
 
     def release(self, one: TrackedProtocol) -> None:
         """Count a connection among the strangers again."""
-        if self._members[one.via].pop(one, None) is not None:
-            self._strangers[one.via][one] = self._loop.time()
+        one.has_session, one.since = False, self._loop.time()
 
     def _make_room(self) -> None:
-        strangers = self._strangers[TCP]
+        strangers = [one for one in self._open if one.via == TCP and not one.has_session]
+        if len(strangers) <= self._limits.strangers:
+            return
+        strangers.sort(key=lambda one: one.since)
         crowded = len(strangers) > _AT_ONCE * self._limits.strangers
         old = self._loop.time() - _YOUNG_SECONDS
-        for one, since in strangers.items():
-            if since > old and not crowded:
+        for one in strangers:
+            if one.since > old and not crowded:
                 return
             if not one.is_served and not one.transport.get_write_buffer_size():
                 self._drop(one)
                 return
         if crowded:
-            self._drop(next(iter(strangers)))
+            self._drop(strangers[0])
 
     def _sweep(self) -> None:
         self._sweeping = self._loop.call_later(self._pause, self._sweep)
-        now = self._loop.time()
-        deadline = now - self._limits.handshake
-        for strangers in self._strangers.values():
-            for one, since in list(strangers.items()):
-                stalled = self._is_stalled(one, now, self._limits.handshake)
-                idle = not one.unsent and not one.is_served
-                if stalled or (idle and since < deadline):
-                    self._drop(one)
-        for members in self._members.values():
-            for one, since in list(members.items()):
-                late = one.is_incomplete and since < now - self._limits.body
-                if self._is_stalled(one, now, self._limits.stalled) or late:
-                    one.drop()
+        now, limits = self._loop.time(), self._limits
+        for one in tuple(self._open):
+            stalled = self._is_stalled(
+                one, now, limits.stalled if one.has_session else limits.handshake
+            )
+            if one.has_session:
+                is_late = one.is_incomplete and one.since < now - limits.body
+            else:
+                is_idle = not one.unsent and not one.is_served
+                is_late = is_idle and one.since < now - limits.handshake
+            if stalled or is_late:
+                self._drop(one)
 
     def _is_stalled(self, one: TrackedProtocol, now: float, patience: float) -> bool:
         unsent = one.transport.get_write_buffer_size()
@@ -177,7 +178,7 @@ class Connections:
 
     def _drop(self, one: TrackedProtocol) -> None:
         # What is dropped is no candidate any more, also before the transport has said so.
-        self._strangers[one.via].pop(one, None)
+        self._open.discard(one)
         one.drop()
 
 

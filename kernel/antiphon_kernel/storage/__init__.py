@@ -39,7 +39,6 @@ from antiphon_kernel.storage.rows import (
     FileRow,
     ForkOrigin,
     InheritedText,
-    Page,
     SessionRow,
     Snapshot,
     StoredContext,

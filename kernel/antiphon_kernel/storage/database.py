@@ -156,9 +156,9 @@ class Database:
         """Checkpoint and let go of the file."""
         try:
             with suppress(StorageLostError):  # `files_lost` tells everybody who has to know
-                # A check between the checkpoint and the end would take it for a stranger's write.
+                # A write between the checkpoint and the end would take it for a stranger's.
                 async with self._writing() as files:
-                    await self._connection.run(files.check_all)
+                    await self._connection.run(files.check_before_commit)
                     self._closed = True
                     await self._connection.execute_fetchall(_CHECKPOINT)
         finally:
@@ -192,49 +192,34 @@ class Database:
         If they are made one by one, they are made in the thread that writes: the rows of a large
         transaction keep nobody waiting and are not there all at once.
         """
-        # Not `_writing`: a generator takes as long as the rest, and this is what every commit does.
-        async with self._lock:
-            files = self._writable_files()
-            try:
-                await self._connection.use(execute, statements, files)
-            except (sqlite3.Error, StorageLostError) as error:
-                raise await self._failure_of(error) from error
+        async with self._writing() as files:
+            await self._connection.use(execute, statements, files)
 
     @asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
         """Do something as it is: the file has one writer."""
         yield
 
-    async def check_files(self) -> None:
-        """See that what is written still reaches the files at their paths."""
-        async with self._writing() as files:
-            await self._connection.run(files.check_all)
-
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[OpenFiles]:
-        """Be the only writer for now; gives the files, which belong to the library's thread."""
+        """Be the only writer for now; gives the files, which belong to the library's thread.
+
+        Files that are found lost are salvaged, and told of once.
+        """
         async with self._lock:
-            files = self._writable_files()
+            if self._closed:
+                raise kernel_is_closing()
+            if self.lost is not None:
+                raise self.lost
+            assert self._files is not None
             try:
-                yield files
-            except (sqlite3.Error, StorageLostError) as error:
-                raise await self._failure_of(error) from error
-
-    def _writable_files(self) -> OpenFiles:
-        if self._closed:
-            raise kernel_is_closing()
-        if self.lost is not None:
-            raise self.lost
-        assert self._files is not None
-        return self._files
-
-    async def _failure_of(self, error: sqlite3.Error | StorageLostError) -> AntiphonError:
-        """Return what to raise for an error; lost files are salvaged, and told of once."""
-        if isinstance(error, sqlite3.Error):
-            return _failed(self.path, error)
-        self.lost = lost = await self._salvage(error)
-        self.files_lost.notify(lost)
-        return lost
+                yield self._files
+            except sqlite3.Error as error:
+                raise _failed(self.path, error) from error
+            except StorageLostError as error:
+                self.lost = await self._salvage(error)
+                self.files_lost.notify(self.lost)
+                raise self.lost from error
 
     async def _salvage(self, error: StorageLostError) -> StorageLostError:
         """Save what SQLite still holds of lost files; the error, with where that is now."""

@@ -33,20 +33,16 @@ from antiphon_kernel.storage.rows import (
 )
 from antiphon_kernel.storage.schema import JOURNAL_SCHEMA, NUMBERS_AT_ONCE
 from antiphon_kernel.storage.search_table import SearchTable
-from antiphon_kernel.storage.snapshots import PAGES, RECENT_STATES, SNAPSHOTS, Records
+from antiphon_kernel.storage.snapshots import RECENT_STATES, SNAPSHOTS, Records
 from antiphon_kernel.storage.stores import SqlDatabase, open_tables
 from antiphon_kernel.types.enums import ContextKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing, storage_failed
+from antiphon_kernel.types.errors import AntiphonError, kernel_is_closing, storage_failed
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.signal import Signal
 
-WATCH_SECONDS: Final = 2.0
-"""Seconds between two looks at the files while nobody writes."""
 _ATTEMPTS: Final = 3
 """How often commits are tried that were refused only for what was out of date here."""
-_RECORDED: Final = 1_000
-"""Sessions that are remembered not to need a row any more; others are offered one again."""
 
 _NEXT_IN_FILE: Final = "SELECT coalesce(max(number), 0) + 1 FROM contexts"
 _NEXT_IN_DATABASE: Final = "SELECT nextval('context_numbers')"
@@ -79,19 +75,15 @@ class Journal(JournalReader):
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
         self.snapshots = Records(database, SNAPSHOTS)
-        self.pages = Records(database, PAGES)
         self.recent_states = Records(database, RECENT_STATES)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
         self._failures: dict[int, AntiphonError] = {}
         self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._is_closing = False
         self._new_sessions: list[Actor] = []
         self._new_presences: list[Row] = []
-        self._recorded: dict[str, None] = {}
-        """Sessions that are known to be in the file: those that were used last."""
         self._numbers = deque[int]()
         """Numbers of contexts to come."""
         self._next_number = 1
@@ -101,10 +93,8 @@ class Journal(JournalReader):
         self.files_lost = Signal[StorageLostError]()
         """Notified once, when nothing can be saved any more, before any commit fails."""
         self._writer: asyncio.Task[None] | None = None
-        self._watch: asyncio.Task[None] | None = None
         self.lost: StorageLostError | None = None
         """Why nothing more is saved, also after the file is back; what is there can be read."""
-        self._files: list[Database] = []
         self.depend_on(database)
 
     @classmethod
@@ -118,20 +108,16 @@ class Journal(JournalReader):
         except AntiphonError:
             await database.close()
             raise
-        journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
+        journal._writer = asyncio.create_task(journal._write_until_closed(), name="journal writer")
         journal._writer.add_done_callback(journal._writer_ended)
-        journal._watch = asyncio.create_task(journal._watch_files(), name="journal watch")
         return journal
 
     async def close(self) -> None:
         """Write what is waiting and close the file; what is handed in later is refused."""
-        while not self._idle.is_set():
-            await self._idle.wait()  # and again, if more has come since it was set
-        self._broken = self._broken or kernel_is_closing()
-        for task in (self._writer, self._watch):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+        self._is_closing = True
+        self._wake.set()
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
         await self._database.close()
 
     def alone(self, what: str) -> AbstractAsyncContextManager[None]:
@@ -175,17 +161,13 @@ class Journal(JournalReader):
         """Record a session that may never commit anything; with others, or with a commit."""
         if self._broken is None:
             self._new_sessions.append(session)
-            self._wake_writer()
+            self._wake.set()
 
     def add_presences(self, presences: Iterable[Row]) -> None:
         """Record where sessions are, in rows of `ADD_PRESENCE`; with others, or with a commit."""
         if self._broken is None:
             self._new_presences += presences
-            self._wake_writer()
-
-    def _wake_writer(self) -> None:
-        self._idle.clear()
-        self._wake.set()
+            self._wake.set()
 
     def add_context(
         self, context: ContextId, label: str, epoch: str, created: int, kind: ContextKind
@@ -255,7 +237,7 @@ class Journal(JournalReader):
             future.set_exception(self._broken)
             return future
         self._waiting.append((commits, future))
-        self._wake_writer()
+        self._wake.set()
         return future
 
     def refuse_waiting(self, context: int, error: AntiphonError) -> None:
@@ -274,7 +256,6 @@ class Journal(JournalReader):
     def depend_on(self, database: SqlDatabase) -> None:
         """Commit nothing more once the files of this database have been lost."""
         if isinstance(database, Database):
-            self._files.append(database)
             database.files_lost.listen(self._lose)
 
     def _lose(self, error: StorageLostError) -> None:
@@ -285,21 +266,8 @@ class Journal(JournalReader):
         self._new_sessions.clear()
         self.files_lost.notify(error)
 
-    async def _watch_files(self) -> None:
-        """Find a lost file also while nobody writes."""
-        while self.lost is None:
-            await asyncio.sleep(WATCH_SECONDS)
-            try:
-                for database in self._files:
-                    await database.check_files()
-            except StorageLostError:
-                return  # `_lose` has been called
-            except AntiphonError as error:
-                if error.code is ErrorCode.STORAGE_FAILED:
-                    _log.warning("the kernel's files cannot be checked: %s", error)
-
-    async def _write_forever(self) -> None:
-        while True:
+    async def _write_until_closed(self) -> None:
+        while not self._is_closing or self._wake.is_set():
             await self._wake.wait()
             self._wake.clear()
             group = list(self._waiting)
@@ -323,12 +291,11 @@ class Journal(JournalReader):
                 else:
                     future.set_exception(self._failures[commits[0].context.number])
             del self._waiting[: len(group)]
-            if not self._waiting and not self._wake.is_set():
-                self._idle.set()
+        self._broken = self._broken or kernel_is_closing()
 
     def _writer_ended(self, writer: asyncio.Task[None]) -> None:
         """A writer that dies of a bug must not leave anybody waiting."""
-        if writer.cancelled():
+        if writer.cancelled() or writer.exception() is None:
             return
         self._broken = error = storage_failed(
             f"The journal's writer has stopped: {writer.exception()}. Restart the kernel.",
@@ -338,7 +305,6 @@ class Journal(JournalReader):
             if not future.done():
                 future.set_exception(error)
         self._waiting.clear()
-        self._idle.set()
 
     async def _write_sound(self, sound: Sequence[Sequence[Commit]]) -> dict[int, AntiphonError]:
         """Write all that is not refused; why the others fail, by the number of the context."""
@@ -377,10 +343,9 @@ class Journal(JournalReader):
         self._new_presences = []  # those that cannot be written are lost
         sessions = {one.session: one for one in self._new_sessions}
         sessions |= {one.actor.session: one.actor for one in group}
-        unknown = [one for one in sessions.values() if one.session not in self._recorded]
         try:
             rows = commit_rows(group, self._principals)
-            first = session_rows(unknown, self._principals)
+            first = session_rows(sessions.values(), self._principals)
             fence = [self.fence.statement(group)] if self.fence is not None and group else []
             await self._database.write(chain(fence, [first], rows, [(ADD_PRESENCE, presences)]))
         except StorageLostError as error:
@@ -389,9 +354,6 @@ class Journal(JournalReader):
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
         del self._new_sessions[:count]
-        self._recorded.update(dict.fromkeys(one.session for one in unknown))
-        while len(self._recorded) > _RECORDED:
-            del self._recorded[next(iter(self._recorded))]
         return None
 
 

@@ -286,6 +286,12 @@ class JournalReader:
         last = rows[0][0]
         return 0 if last is None else int(last) - everything[0]
 
+    async def has_last_state(self, context: ContextRow) -> bool:
+        """Return whether the state after a context's last transaction is stored."""
+        tables, number = ("snapshots", "recent_states"), context.number
+        states = " UNION ".join(f"SELECT seq FROM {one} WHERE context = ?1" for one in tables)
+        return (await self.last_seq(context),) in await self._database.select(states, (number,))
+
     async def last_changes(self) -> dict[int, tuple[int, int]]:
         """Return number and time of the last transaction of each context that has one."""
         sql = (  # not a join, for which Postgres may read all transactions

@@ -100,11 +100,6 @@ class OpenFiles:
         self._look_at_names()
         self._look_at_log()
 
-    def check_all(self) -> None:
-        """Do both without a commit, and without relying on the folder's time of change."""
-        self.check_before_commit()
-        self._find_log()
-
     def _look_at_names(self) -> None:
         # A look at the times of a file makes its next fsync dearer by half, so the log itself is
         # looked at only when a name in the folder has changed.

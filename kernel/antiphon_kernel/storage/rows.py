@@ -174,14 +174,6 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """The last blocks of a context as they were shown after transaction `seq`."""
-
-    seq: int
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Blob:
     """Bytes that blocks refer to by their hash."""
 

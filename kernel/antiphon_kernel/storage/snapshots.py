@@ -1,4 +1,4 @@
-"""Snapshots, recent states and pages: what is kept of a context at one `seq`, for quick opening.
+"""Snapshots and recent states: what is kept of a context at one `seq`, for quick opening.
 
 The transactions themselves are kept: what is damaged, or does not fit them, is left out, and the
 transactions are read instead. Of each kind there is one a context, the newest.
@@ -12,37 +12,35 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
-from antiphon_kernel.storage.rows import ContextRow, Cut, Page, Snapshot
+from antiphon_kernel.storage.rows import ContextRow, Cut, Snapshot
 from antiphon_kernel.storage.stores import SqlDatabase
 from antiphon_kernel.yjs.id_set import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.primitives import Reader, write_bytes
 
 _log = logging.getLogger(__name__)
 
-R = TypeVar("R", bound=Snapshot | Page)
-
 Value = str | bytes | tuple[bytes, ...]
 """A column of a record; bytes that follow each other are stored each behind its length."""
 
 
 @dataclass(frozen=True, slots=True)
-class RecordKind(Generic[R]):
+class RecordKind:
     """A table that holds a record of each context."""
 
     table: str
     format: int
     """Format of the records written by this version; others are left out."""
-    values: Callable[[R], Sequence[Value]]
+    values: Callable[[Snapshot], Sequence[Value]]
     """Columns between `seq` and the digest."""
-    record: Callable[..., R]
+    record: Callable[..., Snapshot]
     """Makes the record of `seq` and these columns; raises ValueError or TypeError."""
     left_out: str
     """Message about a context whose record is left out, with the reason."""
 
-    def statement(self, records: Iterable[tuple[ContextRow, R]]) -> Statement:
+    def statement(self, records: Iterable[tuple[ContextRow, Snapshot]]) -> Statement:
         """Return the statement that puts records in the place of those before."""
         rows = list[Row]()
         for context, one in records:
@@ -55,7 +53,7 @@ class RecordKind(Generic[R]):
         marks = ", ".join("?" * len(rows[0])) if rows else ""
         return f"INSERT OR REPLACE INTO {self.table} VALUES ({marks})", rows
 
-    def digest(self, context: ContextRow, record: R) -> bytes:
+    def digest(self, context: ContextRow, record: Snapshot) -> bytes:
         """Return the checksum to verify when a record is read. Raises TypeError."""
         parts = list[bytes]()
         for value in self.values(record):
@@ -68,14 +66,14 @@ class RecordKind(Generic[R]):
         return digest.digest()
 
 
-class Records(Generic[R]):
+class Records:
     """The records of one kind in one journal."""
 
-    def __init__(self, database: SqlDatabase, kind: RecordKind[R]) -> None:
+    def __init__(self, database: SqlDatabase, kind: RecordKind) -> None:
         self._database = database
         self._kind = kind
 
-    async def read(self, context: ContextRow) -> R | None:
+    async def read(self, context: ContextRow) -> Snapshot | None:
         """The record of a context; None if there is none that can be trusted."""
         kind, sql = self._kind, f"SELECT * FROM {self._kind.table} WHERE context = ?"
         rows = await self._database.select(sql, (context.number,))
@@ -97,7 +95,7 @@ class Records(Generic[R]):
         """Say that a record is left out; the next one replaces it."""
         _log.warning(self._kind.left_out, context.label, why)
 
-    async def write(self, context: ContextRow, record: R) -> None:
+    async def write(self, context: ContextRow, record: Snapshot) -> None:
         """Put a record in the place of the one before."""
         await self._database.write([self._kind.statement([(context, record)])])
 
@@ -109,7 +107,7 @@ def _split(state: bytes) -> tuple[bytes, ...]:
     return tuple(parts)
 
 
-SNAPSHOTS: Final[RecordKind[Snapshot]] = RecordKind(
+SNAPSHOTS: Final = RecordKind(
     "snapshots",
     2,
     lambda one: (one.state_vector, one.state, one.item_index),
@@ -133,7 +131,7 @@ def _recent_state(seq: int, about: str, state: bytes) -> Snapshot:
     return Snapshot(seq, encode_state_vector(dict(ends)), (state,), cut=cut)
 
 
-RECENT_STATES: Final[RecordKind[Snapshot]] = RecordKind(
+RECENT_STATES: Final = RecordKind(
     "recent_states",
     1,
     _recent_values,
@@ -141,8 +139,3 @@ RECENT_STATES: Final[RecordKind[Snapshot]] = RecordKind(
     "the recent state of context %s is left out: %s",
 )
 """States of long contexts without the oldest blocks, to open these without them."""
-
-PAGES: Final[RecordKind[Page]] = RecordKind(
-    "pages", 1, lambda one: (one.content,), Page, "the page of context %s is left out: %s"
-)
-"""Texts of the last blocks, to be read without opening the context."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
 from antiphon_kernel.text.splice_diff import Replacement, as_splices
@@ -27,17 +28,6 @@ class LineEdit:
     """If given, the edit fails unless the range holds these lines, joined or ended by newlines."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PlannedChange:
-    """Lines `start` to `end` become `lines`; asked for by operation `index`."""
-
-    start: int
-    end: int
-    lines: list[str]
-    index: int
-    ends_in_newline: bool
-
-
 def plan_edit(text: str, operations: Sequence[LineEdit]) -> list[TextSplice]:
     """The splices that carry out `operations`: sorted, disjoint, without common ends.
 
@@ -48,30 +38,28 @@ def plan_edit(text: str, operations: Sequence[LineEdit]) -> list[TextSplice]:
             overlapping_operations; `operation` in its details is the index of the culprit.
     """
     lines = split_lines(text)
-    changes = [_checked(lines, operation, i) for i, operation in enumerate(operations)]
-    changes.sort(key=lambda change: (change.start, change.end, change.index))
+    for index, one in enumerate(operations):
+        _check(lines, one, index)
+    order = sorted(enumerate(operations), key=lambda one: (one[1].start_line, one[1].end_line))
     # Two ranges that share a line, or an insert strictly inside a range, are an error.
-    widest: _PlannedChange | None = None
-    for change in changes:
-        if widest is not None and change.start < widest.end:
-            first, second = sorted((widest.index, change.index))
+    for (index, one), (other, later) in pairwise(order):
+        if later.start_line < one.end_line:
+            first, second = sorted((index, other))
             raise AntiphonError(
                 ErrorCode.OVERLAPPING_OPERATIONS,
                 f"The operations {first} and {second} of one edit touch the same lines: join"
                 " them into one, or send them one after the other.",
                 operation=second,
                 other=first,
-                start_line=change.start,
-                end_line=change.end,
+                start_line=later.start_line,
+                end_line=later.end_line,
             )
-        if widest is None or change.end > widest.end:
-            widest = change
-    changes = [change for change in changes if change.start < change.end or change.lines]
+    changes = [one for _, one in order if one.start_line < one.end_line or one.content]
     return as_splices(text, _pieces(text, lines, changes))
 
 
-def _checked(lines: list[str], operation: LineEdit, index: int) -> _PlannedChange:
-    """The operation as a change of lines, if the text allows it."""
+def _check(lines: list[str], operation: LineEdit, index: int) -> None:
+    """Check that the text allows an operation."""
     start, end, expected = operation.start_line, operation.end_line, operation.expected_text
     for line in (start, end):
         if not 0 <= line <= len(lines):
@@ -98,21 +86,21 @@ def _checked(lines: list[str], operation: LineEdit, index: int) -> _PlannedChang
             actual=actual,
             line_count=len(lines),
         )
-    content = operation.content or ""
-    return _PlannedChange(start, end, split_lines(content), index, content.endswith("\n"))
 
 
-def _pieces(text: str, lines: list[str], changes: Sequence[_PlannedChange]) -> list[Replacement]:
+def _pieces(text: str, lines: list[str], changes: Sequence[LineEdit]) -> list[Replacement]:
     """The changes in code points, with every line taken as ended by a newline."""
     pieces: list[Replacement] = []
     line = offset = 0
     for change in changes:
-        offset += _length(lines, line, change.start)
-        start, offset = offset, offset + _length(lines, change.start, change.end)
-        pieces.append(Replacement(start, offset, "".join(f"{one}\n" for one in change.lines)))
-        line = change.end
+        offset += _length(lines, line, change.start_line)
+        start, offset = offset, offset + _length(lines, change.start_line, change.end_line)
+        new = "".join(f"{one}\n" for one in split_lines(change.content or ""))
+        pieces.append(Replacement(start, offset, new))
+        line = change.end_line
     if pieces and line == len(lines):
-        _finish(text, pieces, adds_newline=not text and changes[-1].ends_in_newline)
+        adds_newline = not text and (changes[-1].content or "").endswith("\n")
+        _finish(text, pieces, adds_newline=adds_newline)
     return pieces
 
 

@@ -1,7 +1,8 @@
 """Three-way merge of edits: what two sides did to one text, exactly, in code points.
 
 The merge is what a CRDT makes of both. Where both changed a word, or put something in at one place,
-is a conflict: one for a sentence, in whole lines if it is about more than one line.
+is a conflict: one for a sentence, in whole lines if it is about more than one line, or if that is
+asked for. It keeps both pieces.
 """
 
 from __future__ import annotations
@@ -11,17 +12,36 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import accumulate
+from os.path import commonprefix
 from typing import Final, NamedTuple
 
-from antiphon_kernel.text.merge3 import Conflict, Excerpt, Resolution, check_conflicts
-from antiphon_kernel.text.splice_diff import WORD, apply_script, as_script, plan_difference
+from antiphon_kernel.text.splice_diff import LINE, WORD, apply_script, as_script, plan_difference
+from antiphon_kernel.types.errors import invalid_params
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import TextSplice
 
 _SENTENCE: Final = re.compile(r"\S(?:[^\n]*?(?:[.!?…](?=\s)|[。！？])|[^\n]*)")
 
 _BREAK: Final = ("", "\n")
 """Neighbours of a place at which a line begins or ends."""
+
+
+class Excerpt(NamedTuple):
+    """Code points `start` to `end` of a text, exclusive, and what they say."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Resolution(StrEnum):
+    """A side whose text a conflict is given."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +53,19 @@ class MergeSplice(TextSplice):
 
 
 @dataclass(frozen=True, slots=True)
-class EditConflict(Conflict):
-    """A conflict; its places are code points of each text."""
+class EditConflict:
+    """A piece that both sides changed, each in its own way, in each of the texts."""
 
+    base: Excerpt
+    ours: Excerpt
+    theirs: Excerpt
+    merged: Excerpt
     taking: tuple[MergeSplice, ...]
     """Splices that make our piece theirs; the base that both left stays."""
     preceding: int
     """How many of the merge's splices come before it."""
+    whole_lines: bool = False
+    """Whether what is chosen stands on lines of its own."""
 
     @property
     def both(self) -> str:
@@ -56,13 +82,18 @@ class EditConflict(Conflict):
             return self.taking
         if choice is Resolution.BOTH:
             return self._adding()
+        pieces = self.base.text, self.ours.text, self.theirs.text
+        if self.whole_lines and choice[-1:] not in _BREAK and any(p.endswith("\n") for p in pieces):
+            choice += "\n"
         script = as_script(plan_difference(self.ours.text, choice))
         start = self.ours.start
         return [MergeSplice(start + one.offset, one.deleted, one.inserted, None) for one in script]
 
     def _adding(self) -> list[MergeSplice]:
         """Return what puts their piece behind ours: on lines of its own, or a blank apart."""
-        ours, theirs, head, tail = self.lines()
+        ours, theirs = LINE.findall(self.ours.text), LINE.findall(self.theirs.text)
+        head = len(commonprefix([ours, theirs]))
+        tail = len(commonprefix([ours[head:][::-1], theirs[head:][::-1]]))
         before = "".join(ours[: len(ours) - tail])
         new = "".join(theirs[head : len(theirs) - tail])
         if not new:
@@ -70,7 +101,7 @@ class EditConflict(Conflict):
         at = self.ours.start + len(before)
         source = self.theirs.start + sum(map(len, theirs[:head]))
         added = [MergeSplice(at, 0, new, source)]
-        blank = "\n" if "\n" in self.ours.text + new else " "
+        blank = "\n" if self.whole_lines or "\n" in self.ours.text + new else " "
         if before and not {blank, "\n"} & {before[-1], new[0]}:
             added.insert(0, MergeSplice(at, 0, blank, None))
         if before.endswith("\n") and not new.endswith("\n"):
@@ -87,22 +118,38 @@ class EditMerge(NamedTuple):
     conflicts: tuple[EditConflict, ...] = ()
 
 
-def merge_edits(base: str, ours: Sequence[TextSplice], theirs: Sequence[TextSplice]) -> EditMerge:
+def merge_texts(base: str, ours: str, theirs: str) -> EditMerge:
+    """Merge the changes that lead from `base` to two texts; conflicts are of whole lines."""
+    mine, other = (as_script(plan_difference(base, text)) for text in (ours, theirs))
+    return merge_edits(base, mine, other, whole_lines=True)
+
+
+def merge_edits(
+    base: str,
+    ours: Sequence[TextSplice],
+    theirs: Sequence[TextSplice],
+    *,
+    whole_lines: bool = False,
+) -> EditMerge:
     """Merge two scripts of a text: splices in order, whose offsets all count in `base`.
 
     What both did alike is done once; what a side replaced by the same is no change.
+
+    Args:
+        whole_lines: whether every conflict is of whole lines.
     """
     sides = _EditedText(base, ours), _EditedText(base, theirs)
     splices: list[MergeSplice] = []
     conflicts: list[EditConflict] = []
     grown = 0
-    for region in _regions(base, sides):
+    for region in _regions(base, sides, whole_lines):
         taking = _taking(region, sides) if not region.done else ()
         if region.conflict:
             old = Excerpt(region.start, region.end, base[region.start : region.end])
             mine, other = region.excerpts(sides)
             here = Excerpt(mine.start + grown, mine.end + grown, mine.text)
-            conflicts.append(EditConflict(old, mine, other, here, taking, len(splices)))
+            what = old, mine, other, here, taking, len(splices)
+            conflicts.append(EditConflict(*what, whole_lines))
         elif region.first[0] == region.last[0]:
             splices += taking
             grown += sum(len(one.inserted) - one.deleted for one in taking)
@@ -127,6 +174,23 @@ def resolved(merge: EditMerge, choices: Mapping[int, Resolution | str]) -> tuple
         splices += conflict.splices(choice)
         at = conflict.preceding
     return (*splices, *merge.splices[at:])
+
+
+def check_conflicts(indices: Iterable[int], count: int) -> None:
+    """Check that a merge with `count` conflicts has these.
+
+    Raises:
+        AntiphonError: invalid_params if not.
+    """
+    for index in indices:
+        if not 0 <= index < count:
+            raise invalid_params(
+                f"There is no conflict {quote(index)}: the merge has {count}, counted from 0;"
+                " look at them again.",
+                field="conflict",
+                found=index,
+                limit=count,
+            )
 
 
 class _EditedText:
@@ -186,9 +250,12 @@ class _Region:
         ranges = zip(sides, self.first, self.last, strict=True)
         return [side.excerpt(self.start, self.end, *indices) for side, *indices in ranges]
 
-    def widen(self, base: str, sides: Sequence[_EditedText], sentences: _Sentences) -> None:
+    def widen(
+        self, base: str, sides: Sequence[_EditedText], sentences: _Sentences, whole_lines: bool
+    ) -> None:
         """Make whole lines of a conflict about several; see how far it reaches."""
-        if self.conflict and any("\n" in piece for piece in self._pieces(base, sides)):
+        is_of_lines = whole_lines or any("\n" in piece for piece in self._pieces(base, sides))
+        if self.conflict and is_of_lines:
             self.start = base.rfind("\n", 0, self.start) + 1
             if not all(piece[-1:] in _BREAK for piece in self._pieces(base, sides)):
                 self.end = base.find("\n", self.end) + 1 or len(base)
@@ -269,7 +336,7 @@ def _is_word(pair: str) -> bool:
     return len(pair) == 2 and WORD.fullmatch(pair) is not None
 
 
-def _regions(base: str, sides: Sequence[_EditedText]) -> list[_Region]:
+def _regions(base: str, sides: Sequence[_EditedText], whole_lines: bool) -> list[_Region]:
     """The regions of all edits, in order."""
     sentences = _Sentences(base if all(side.edits for side in sides) else "")
     hunks = [h for n, side in enumerate(sides) for h in _hunks(base, side.edits, n, sentences)]
@@ -292,13 +359,13 @@ def _regions(base: str, sides: Sequence[_EditedText]) -> list[_Region]:
         region.done = not theirs or (ours > 0 and mine.text == other.text)
         is_deleted = all(hunk.deletes for hunk in region.hunks)
         region.conflict = ours > 0 and not region.done and not is_deleted
-        region.widen(base, sides, sentences)
+        region.widen(base, sides, sentences, whole_lines)
         while done and done[-1].concerns(region):
             last = done.pop()
             start, end = min(last.start, region.start), max(last.end, region.end)
             last.hunks += region.hunks
             region = _Region(start, end, last.hunks, last.first, region.last, conflict=True)
-            region.widen(base, sides, sentences)
+            region.widen(base, sides, sentences, whole_lines)
         done.append(region)
     return done
 

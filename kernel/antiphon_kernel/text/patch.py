@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, islice, pairwise, takewhile
+from itertools import accumulate, islice, pairwise
 from typing import Any, Final, NamedTuple
 
 from antiphon_kernel.text.lines import line_count, split_lines
@@ -34,6 +34,7 @@ _HUNK: Final = re.compile(
     r"@@ -([0-9]{1,10})(?:,([0-9]{1,10}))? \+([0-9]{1,10})(?:,([0-9]{1,10}))? @@(?: .*)?\r?"
 )
 _SHAPE: Final = "@@ -START,COUNT +START,COUNT @@"
+_NOTHING: Final = "/dev/null"
 _BINARY: Final = ("GIT binary patch", "Binary files ")
 _SIGNATURE: Final = "-- "
 """The line that mail puts between the patch and the version of git."""
@@ -70,77 +71,134 @@ class Hunk(NamedTuple):
         return [line.text for line in self.lines if line.mark != "+"]
 
 
-class Patch:
-    r"""A patch of one text, with or without file headers.
+class FilePatch(NamedTuple):
+    """The part of a patch that is about one text."""
 
-    Text before the first header (a commit message) and mail's signature after the last hunk are
-    skipped; anything else that is not understood is an error. ``\r`` before a newline belongs to
-    the line.
+    line: int
+    """The line of the patch where it begins."""
+    old: str
+    """The name that it gives the text before; empty without a header."""
+    path: str
+    """The name that it gives the text."""
+    hunks: tuple[Hunk, ...]
+    is_of_git: bool
+    """It has a header of git, which may stand alone."""
+    creates: bool
+    """Its header says that there was nothing before."""
+    deletes: bool
+    """Its header says that nothing is left."""
+
+
+def read_patch(patch: str) -> FilePatch:
+    """Read a patch of one text, with or without file headers.
+
+    Raises:
+        AntiphonError: patch_failed, with what was expected and what was found.
+    """
+    part, *others = _PatchReader(patch).parts()
+    if others:
+        raise _malformed(
+            "The patch is of more than one file (the next one begins in its line"
+            f" {others[0].line}): a block is one text, so apply the part of each file to its block."
+        )
+    if not part.is_of_git and not part.hunks:
+        raise _malformed(f"The patch has no hunk: expected a unified diff with {_SHAPE}.")
+    return part
+
+
+def split_patch(patch: str) -> list[FilePatch]:
+    """Return the parts of a patch, each with the file that its header names.
+
+    Raises:
+        AntiphonError: patch_failed, if one cannot be read, names no file, deletes or renames one,
+            or if two are about the same.
+    """
+    read = _PatchReader(patch).parts()
+    if not any(one.path or one.is_of_git for one in read):
+        raise _malformed(
+            "It names no file: the part of each file begins with a line --- and one +++."
+        )
+    parts = [_checked(one) for one in read]
+    paths = [one.path for one in parts]
+    if twice := next((one for one in paths if paths.count(one) > 1), None):
+        raise _malformed(f"Two of its parts are about {quote(twice)}: join them.")
+    return parts
+
+
+def _checked(part: FilePatch) -> FilePatch:
+    """Return a part with the path that is meant, which it changes or makes."""
+    before, after = part.old, part.path
+    if after.startswith("b/") and (before == _NOTHING or before.startswith("a/")):
+        before, after = before.removeprefix("a/"), after.removeprefix("b/")
+    if not after:
+        problem = f"The part from its line {part.line} on has no lines --- and +++ with text."
+    elif after == _NOTHING:
+        problem = f"It deletes {quote(before)}: take that part out, a patch only changes and makes."
+    elif before not in (after, _NOTHING):
+        problem = f"It renames {quote(before)}: take that part out, a patch only changes and makes."
+    else:
+        return part._replace(path=after)
+    raise _malformed(problem)
+
+
+class _PatchReader:
+    r"""Reads a patch part by part.
+
+    Text before a header (a commit message) and mail's signature after the last hunk are skipped;
+    anything else that is not understood is an error. ``\r`` before a newline belongs to the line.
     """
 
     def __init__(self, patch: str) -> None:
-        """Read it. Raises AntiphonError patch_failed, with what was expected and what was found."""
         self._lines = split_lines(patch)
         self._at = 0
-        self.hunks: list[Hunk] = []
-        self.creates = False
-        """Its header says that there was nothing before."""
-        self.deletes = False
-        """Its header says that nothing is left."""
-        recognised = self._header()
+
+    def parts(self) -> list[FilePatch]:
+        """Return all parts; there is always one."""
+        parts = [self._part()]
         while self._at < len(self._lines):
-            line = self._lines[self._at]
+            parts.append(self._part())
+        return parts
+
+    def _part(self) -> FilePatch:
+        begin, old, path, hunks = self._at, "", "", list[Hunk]()
+        is_of_git = creates = deletes = False
+        while self._at < len(self._lines):
+            line = self._lines[self._at].rstrip("\r")
             if line.startswith("@@"):
-                self.hunks.append(self._hunk())
-            elif line.rstrip("\r") in ("--", _SIGNATURE):
-                self._refuse_another_file(self._at + 1)
-                break
-            elif not line.strip():
-                self._at += 1
-            else:
-                self._refuse_another_file(self._at)
+                hunks.append(self._hunk(len(hunks)))
+                continue
+            if self._begins_file(self._at):
+                is_git = line.startswith("diff --git ")
+                if hunks or path or (is_git and is_of_git):
+                    break
+                begin = begin if is_of_git else self._at
+                is_of_git = is_of_git or is_git
+                if not is_git:
+                    old, path = map(_name, self._lines[self._at : self._at + 2])
+                    self._at += 1
+            elif hunks and line in ("--", _SIGNATURE):
+                while self._at + 1 < len(self._lines) and not self._begins_file(self._at + 1):
+                    self._at += 1
+            elif hunks and line.strip():
                 raise _malformed(
                     f"Line {self._at} of the patch, {quote(line)}, is neither part of a hunk nor"
                     f" the header of one: expected {_SHAPE}."
                 )
-        if not recognised and not self.hunks:
-            raise _malformed(f"The patch has no hunk: expected a unified diff with {_SHAPE}.")
-
-    def _header(self) -> bool:
-        """Read up to the first hunk; whether there was a git header, which may stand alone."""
-        git = False
-        names = 0
-        while self._at < len(self._lines) and not self._lines[self._at].startswith("@@"):
-            line = self._lines[self._at].rstrip("\r")
-            if line.startswith("diff --git "):
-                if git or names:
-                    raise _several_files(self._at)
-                git = True
-            elif git and line.startswith("new file mode "):
-                self.creates = True
-            elif git and line.startswith("deleted file mode "):
-                self.deletes = True
             elif line.startswith(_BINARY):
                 raise _malformed(
                     "The patch is of a binary file: only patches of text can be applied."
                 )
-            elif _names_files(self._lines, self._at):
-                names += 1
-                if names > 1:
-                    raise _several_files(self._at)
-                self.creates = self.creates or _is_nothing(line)
-                self._at += 1
-                self.deletes = self.deletes or _is_nothing(self._lines[self._at])
+            creates = creates or (is_of_git and line.startswith("new file mode "))
+            deletes = deletes or (is_of_git and line.startswith("deleted file mode "))
             self._at += 1
-        return git
+        creates, deletes = creates or old == _NOTHING, deletes or path == _NOTHING
+        return FilePatch(begin, old, path, tuple(hunks), is_of_git, creates, deletes)
 
-    def _refuse_another_file(self, start: int) -> None:
-        for at in range(start, len(self._lines)):
-            if self._lines[at].startswith("diff --git ") or _names_files(self._lines, at):
-                raise _several_files(at)
+    def _begins_file(self, at: int) -> bool:
+        return self._lines[at].startswith("diff --git ") or _names_files(self._lines, at)
 
-    def _hunk(self) -> Hunk:
-        number, header = len(self.hunks), self._lines[self._at]
+    def _hunk(self, number: int) -> Hunk:
+        header = self._lines[self._at]
         found = _HUNK.fullmatch(header)
         if found is None:
             raise _malformed(
@@ -211,74 +269,8 @@ def _names_files(lines: Sequence[str], at: int) -> bool:
     return [line[:4] for line in lines[at : at + 2]] == ["--- ", "+++ "]
 
 
-def _several_files(at: int) -> AntiphonError:
-    return _malformed(
-        f"The patch is of more than one file (the next one begins in its line {at}): a block is"
-        " one text, so apply the part of each file to its block."
-    )
-
-
-def _is_nothing(header: str) -> bool:
-    return header[4:].split("\t", 1)[0].strip() == "/dev/null"
-
-
-class FilePatch(NamedTuple):
-    """The part of a patch that is about one file."""
-
-    path: str
-    patch: str
-    creates: bool
-
-
-def split_patch(patch: str) -> list[FilePatch]:
-    """Return the parts of a patch, each with the file that its header names.
-
-    Raises:
-        AntiphonError: patch_failed, if a part names no file, deletes or renames one, or if two are
-            about the same.
-    """
-    lines, starts = split_lines(patch), list[int]()
-    at, is_header = 0, False
-    while at < len(lines):
-        if (hunk := _HUNK.fullmatch(lines[at])) is not None:
-            old, new = (int(hunk[group] or 1) for group in (2, 4))
-            is_header = False
-            while (old > 0 or new > 0) and at + 1 < len(lines):
-                at += 1
-                old -= not lines[at].startswith(("+", "\\"))
-                new -= not lines[at].startswith(("-", "\\"))
-        elif lines[at].startswith("diff --git ") or (not is_header and _names_files(lines, at)):
-            starts.append(at)
-            is_header = True
-        at += 1
-    parts = [_file_patch(lines[one:end]) for one, end in pairwise([*starts, len(lines)])]
-    paths = [one.path for one in parts]
-    if not parts:
-        raise _malformed(
-            "It names no file: the part of each file begins with a line --- and one +++."
-        )
-    if twice := next((one for one in paths if paths.count(one) > 1), None):
-        raise _malformed(f"Two of its parts are about {quote(twice)}: join them.")
-    return parts
-
-
-def _file_patch(lines: Sequence[str]) -> FilePatch:
-    header = takewhile(lambda line: not line.startswith("@@"), lines)
-    pairs = (pair for pair in pairwise(header) if pair[0][:4] + pair[1][:4] == "--- +++ ")
-    old, new = next(pairs, ("", ""))
-    before, after = (one[4:].split("\t", 1)[0].strip() for one in (old, new))
-    creates = bool(old) and _is_nothing(old)
-    if after.startswith("b/") and (creates or before.startswith("a/")):
-        before, after = before.removeprefix("a/"), after.removeprefix("b/")
-    if not after:
-        problem = f"The part that begins with {quote(lines[0])} has no lines --- and +++ with text."
-    elif _is_nothing(new):
-        problem = f"It deletes {quote(before)}: take that part out, a patch only changes and makes."
-    elif not creates and before != after:
-        problem = f"It renames {quote(before)}: take that part out, a patch only changes and makes."
-    else:
-        return FilePatch(after, "\n".join([*lines, ""]), creates)
-    raise _malformed(problem)
+def _name(header: str) -> str:
+    return header[4:].split("\t", 1)[0].strip()
 
 
 class HunkFailure(NamedTuple):
@@ -300,7 +292,7 @@ class HunkFailure(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-def plan_patch(text: str, patch: str) -> list[TextSplice]:
+def plan_patch(text: str, patch: FilePatch) -> list[TextSplice]:
     """The splices that carry out `patch`: sorted, disjoint, without common ends.
 
     Each offset counts in the text as the earlier splices of the list have left it.
@@ -309,15 +301,14 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
         AntiphonError: patch_failed; `errors` has one sentence for each hunk that failed, `hunks`
             the same as machine fields (see `HunkFailure`) for the first hundred.
     """
-    parsed = Patch(patch)
-    if parsed.creates and text:
+    if patch.creates and text:
         raise _malformed(
             "The patch creates the file, but the block has text: make it a patch of the text."
         )
     target = _Haystack(text)
-    placed = _place(target, parsed.hunks)
+    placed = _place(target, patch.hunks)
     pieces = [piece for hunk, offset in placed for piece in _pieces(hunk, offset)]
-    if parsed.deletes and sum(piece.end - piece.start for piece in pieces) != len(text):
+    if patch.deletes and sum(piece.end - piece.start for piece in pieces) != len(text):
         raise _malformed("The patch deletes the file, but the block has more text than it removes.")
     return as_splices(text, pieces)
 

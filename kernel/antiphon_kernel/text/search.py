@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 import regex
 
@@ -50,57 +50,6 @@ _LOOKS_BEYOND: Final = re.compile(
 )
 """Parts that may match in a line by itself but not in that line between others."""
 
-_LOOK_AROUND: Final = re.compile(r"\(\?<?[!=][^()\[\]\\|]*\)")
-"""A simple one: what is in it is no part of the match."""
-
-
-class Query(Protocol):
-    """Something to look for. A match lies within one line."""
-
-    literals: Sequence[str]
-    """Strings that every matching line contains exactly; empty if none are known."""
-
-    def lines(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end (without its newline) of each line that may match, in order."""
-
-    def matches(self, line: str) -> Iterator[tuple[int, int]]:
-        """Start and end of each match in a line, in order, not overlapping."""
-
-
-class LiteralQuery:
-    """Exactly these characters."""
-
-    def __init__(self, wanted: str) -> None:
-        """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
-        _check_one_line(wanted)
-        self._wanted = wanted
-        self.literals: Sequence[str] = (wanted,)
-
-    def lines(self, text: str) -> Iterator[tuple[int, int]]:
-        found = text.find(self._wanted)
-        while found >= 0:
-            start, end = text.rfind("\n", 0, found) + 1, line_end(text, found)
-            yield start, end
-            found = text.find(self._wanted, end)
-
-    def matches(self, line: str) -> Iterator[tuple[int, int]]:
-        found = line.find(self._wanted)
-        while found >= 0:
-            end = found + len(self._wanted)
-            yield found, end
-            found = line.find(self._wanted, end)
-
-
-def _check_one_line(wanted: str) -> None:
-    """Raises AntiphonError invalid_params: nothing, or more than one line, is wanted."""
-    if wanted and "\n" not in wanted:
-        return
-    found = "has a newline" if wanted else "is empty"
-    raise invalid_params(
-        f"The query {found}: a match lies within one line, so look for a part of one line.",
-        field="query",
-    )
-
 
 def line_end(text: str, offset: int) -> int:
     """Return the end of the line of `offset`, without its newline."""
@@ -108,7 +57,7 @@ def line_end(text: str, offset: int) -> int:
     return end if end >= 0 else len(text)
 
 
-class RegexQuery:
+class Query:
     """A regular expression in the syntax of Python's `re`; can be used for one search.
 
     A match lies within one line, whatever the pattern says. Lines are not tried one by one where
@@ -127,15 +76,22 @@ class RegexQuery:
             AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has
                 a newline.
         """
-        _check_one_line(pattern)
+        if not pattern or "\n" in pattern:
+            found = "has a newline" if pattern else "is empty"
+            raise invalid_params(
+                f"The query {found}: a match lies within one line, so look for a part of one line.",
+                field="query",
+            )
         self._pattern = _compile(pattern)
         self._text = pattern
         self._whole = _LOOKS_BEYOND.search(pattern) is None
         self._seconds = self._left = seconds
         self._line_seconds = line_seconds
         self.literals: Sequence[str] = tuple(required_literals(pattern))
+        """Strings that every matching line contains exactly; empty if none are known."""
 
     def lines(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end (without its newline) of each line that may match, in order."""
         last = len(text) - text.endswith("\n")
         start = 0 if text else 1
         while start <= last:
@@ -215,10 +171,7 @@ def required_literals(pattern: str) -> list[str]:
     at = 0
     while at < len(pattern):
         character, at = pattern[at], at + 1
-        around = _LOOK_AROUND.match(pattern, at - 1)
-        if around is not None:
-            at = around.end()
-        elif character in "()[]{}|":
+        if character in "()[]{}|":
             return []
         elif character in "*+?":
             runs[-1] = runs[-1][:-1]

@@ -25,6 +25,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import visible, why_not_hidden
 from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
+from antiphon_kernel.text.merge_edits import EditConflict
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind, Role
 from antiphon_kernel.types.errors import (
     ErrorCode,
@@ -140,16 +141,14 @@ def check_schema_size(context: Context, schema: Schema) -> None:
     """Raises AntiphonError too_large if a schema is longer or deeper than allowed."""
     if isinstance(schema, TextSchema):
         return
-    limits = context.limits
     size, depth = len(encode_schema(schema)), max(len(names) for names, _ in each_part(schema))
+    added = added_by_defaults(schema)
     for found, limit, what in (
         (size, "schema_code_points", f"The schema has {size} code points of JSON"),
         (depth, "section_depth", f"The schema has {depth} sections inside each other"),
+        (added, "value_code_points", f"The defaults of items add {added} code points of JSON"),
     ):
-        check_limit(found, limits, limit, what, "use several blocks")
-    added = added_by_defaults(schema)
-    what = f"The defaults of items add {added} code points of JSON"
-    check_limit(added, limits, "value_code_points", what, "use shorter ones")
+        check_limit(found, context.limits, limit, what, "use several blocks")
 
 
 def check_text(document: Document, block: str, section: str | None) -> None:
@@ -196,6 +195,18 @@ WRITING: Final = (
 """Errors of a tool that writes into a text or a content."""
 
 
+class PrincipalResult(Result):
+    """Somebody by id and name."""
+
+    principal: str
+    username: str
+
+    @classmethod
+    def of(cls, who: Principal, **fields: Any) -> Self:
+        """Return what is told of somebody, and further `fields`."""
+        return cls(principal=who.id, username=who.username, **fields)
+
+
 class BlockResult(Result):
     """A block, and its version."""
 
@@ -208,6 +219,32 @@ class BlockResult(Result):
         """Return what is told of a block as it is now; `fields` may name another version."""
         known = {"name": context.block_name(block), "version": context.blocks.version(block)}
         return cls(block_id=block, **known | fields)
+
+
+class ConflictTexts(Result):
+    """A place that two sides have changed, each in its own way."""
+
+    base: str
+    """The text that both began with."""
+    ours: str
+    """The text here, or of the target of a merge."""
+    theirs: str
+    """The text on disk, or of the fork that is merged."""
+
+    @classmethod
+    def of(cls, conflict: EditConflict, **fields: Any) -> Self:
+        """Return what is told of a conflict, and further `fields`."""
+        base, ours, theirs = conflict.base.text, conflict.ours.text, conflict.theirs.text
+        return cls(base=base, ours=ours, theirs=theirs, **fields)
+
+
+class PageResult(Result):
+    """A page of a list of blocks or messages."""
+
+    truncated: bool
+    next: str | None = None
+    """Value of `after_block` or `after_message` for the rest."""
+    next_name: str | None = None
 
 
 class WriteResult(Result):
@@ -239,6 +276,20 @@ async def wait_persisted(context: Context, block: str, written: CommitHandle) ->
     await written.saved()
     version = written.versions.get(block, context.blocks.version(block))
     return WriteResult(version=version, context_version=written.seq)
+
+
+async def text_at(
+    context: Context, block: str, version: int | None, section: str | None = None
+) -> str:
+    """Return a text as it was at a version of the block; as it is now if None.
+
+    Raises:
+        AntiphonError: invalid_params if the block has never had this version; storage_failed.
+    """
+    if version in (None, context.blocks.version(block)):
+        return context.document.text(block, section)
+    check_version(context, block, version)
+    return (await context.history(block)).text(section, version)
 
 
 def check_version(context: Context, block: str, version: int) -> None:

@@ -608,7 +608,6 @@ async def write_files(
         orders = orders_at(document, document.order.index(after) + 1, len(new))
         for order, (block, file) in zip(orders, new.items(), strict=True):
             content = NewFile.of(file.blob.data)
-            summary = {"summary": file.summary} if file.summary is not None else {}
             header = BlockHeader(
                 id=block,
                 status=Status.DONE,
@@ -619,7 +618,7 @@ async def write_files(
                 media_type=file.media_type,
                 blob=file.blob.hash,
                 blob_bytes=content.size,
-                metadata={**summary, **content.metadata},
+                metadata={"summary": file.summary} if file.summary is not None else {},
                 **fields,
             )
             document.create_block(header, content.text)

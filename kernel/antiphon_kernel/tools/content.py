@@ -62,10 +62,6 @@ _WRITING_CONTENT: Final = (*WRITING, ErrorCode.SCHEMA_VIOLATION)
 _NOTHING: Final = object()
 
 
-def _path_to(section: str | None, field: str | None) -> str | None:
-    return section if field is None else joined(section, field)
-
-
 async def _write_content(
     call: Call,
     reference: str,
@@ -145,14 +141,18 @@ async def _set_content(
     return await _write_content(call, reference, operation, path, plan, sets=value)
 
 
-class RenderParams(BlockParams):
-    """Content or section to render."""
+class SectionParams(BlockParams):
+    """A block, or a section of it."""
 
     section: str | None = None
     """Path of a section; the whole content if absent."""
 
+    def path(self, field: str | None) -> str | None:
+        """Return the path of a field of the map that is there; without a name, of the section."""
+        return self.section if field is None else joined(self.section, field)
 
-class GetParams(RenderParams):
+
+class GetParams(SectionParams):
     """Content to read, and part of it."""
 
     field: str | None = None
@@ -175,7 +175,7 @@ class GetResult(BlockResult):
 async def get(call: Call, params: GetParams) -> GetResult:
     """Read the content of a block, or a section or field of it, as JSON."""
     context, block = await call.block(params.block_id)
-    path = _path_to(params.section, params.field)
+    path = params.path(params.field)
     content = read_content(context.document, block, path)
     version = context.blocks.version(block)
     if params.version is not None and params.version != version:
@@ -195,7 +195,7 @@ class RenderResult(BlockResult):
 
 
 @tool("block.render", needs=Permission.READ, errors=_READING)
-async def render(call: Call, params: RenderParams) -> RenderResult:
+async def render(call: Call, params: SectionParams) -> RenderResult:
     """Read the content of a block as text that people and models understand.
 
     Of a log only as many of the last entries are shown as its schema says.
@@ -203,10 +203,6 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     context, block = await call.block(params.block_id)
     text = rendered(context.document, block, params.section)
     return await context.persisted(RenderResult.of(context, block, text=text))
-
-
-class ExportParams(BlockParams):
-    """Block to export."""
 
 
 class ExportResult(BlockResult):
@@ -221,7 +217,7 @@ class ExportResult(BlockResult):
 
 
 @tool("block.export", needs=Permission.READ, errors=REFERENCES)
-async def export_content(call: Call, params: ExportParams) -> ExportResult:
+async def export_content(call: Call, params: BlockParams) -> ExportResult:
     """Return the whole content of a block as JSON, with its schema."""
     context, block = await call.block(params.block_id)
     schema = json.loads(encode_schema(context.document.schema(block)))
@@ -230,13 +226,11 @@ async def export_content(call: Call, params: ExportParams) -> ExportResult:
     return await context.persisted(result)
 
 
-class ImportParams(BlockParams):
+class ImportParams(SectionParams):
     """A block, and what it or a section of it shall hold."""
 
     content: Any
     """As `block.export` gives it. Fields and sections that it does not name stay as they are."""
-    section: str | None = None
-    """Path of a section; the whole content if absent."""
 
 
 @tool("block.import", needs=Permission.WRITE, errors=_WRITING_CONTENT)
@@ -249,15 +243,13 @@ async def import_content(call: Call, params: ImportParams) -> WriteResult:
     return await _set_content(call, params.block_id, "import", params.section, params.content)
 
 
-class SetFieldParams(BlockParams):
+class SetFieldParams(SectionParams):
     """A field of a map, and its new value."""
 
     field: str
     """Name of the field."""
     value: Any
     """Value of the field's type; null takes the value away."""
-    section: str | None = None
-    """Path of the section that the field is in; the block itself if absent."""
 
 
 @tool("block.set_field", needs=Permission.WRITE, errors=_WRITING_CONTENT)
@@ -267,19 +259,17 @@ async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
     Of a text or a list only what differs is changed, so that whoever writes in it at the same time
     loses nothing. A counter goes on by the difference.
     """
-    path = _path_to(params.section, params.field)
+    path = params.path(params.field)
     return await _set_content(call, params.block_id, "set_field", path, params.value)
 
 
-class IncrementParams(BlockParams):
+class IncrementParams(SectionParams):
     """A counter, and by how much it goes on."""
 
     field: str
     """Name of the counter."""
     by: int | float = 1
     """Less than 0 to count down."""
-    section: str | None = None
-    """Path of the section that the counter is in; the block itself if absent."""
 
 
 class IncrementResult(WriteResult):
@@ -296,7 +286,7 @@ async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     Integers are exact at any length; decimals add up as they are written (0.1 and 0.2 are 0.3).
     """
     value: int | float = 0
-    path = _path_to(params.section, params.field)
+    path = params.path(params.field)
 
     def plan(context: Context, block: str) -> list[Write]:
         nonlocal value
@@ -308,15 +298,18 @@ async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     return IncrementResult(**result.model_dump(), value=value)
 
 
-class PushItemParams(BlockParams):
+class ListParams(SectionParams):
+    """A list."""
+
+    field: str | None = None
+    """Name of the field, where the list is one of a map."""
+
+
+class PushItemParams(ListParams):
     """A list, and what comes to its end."""
 
     value: Any
     """The item, any JSON that the list takes."""
-    section: str | None = None
-    """Path of the section; the block itself if absent."""
-    field: str | None = None
-    """Name of the field, where the list is one of a map."""
 
 
 @tool("block.push_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
@@ -328,7 +321,7 @@ async def push_item(call: Call, params: PushItemParams) -> WriteResult:
 async def _add_item(
     call: Call, params: PushItemParams, operation: str, index: int | None
 ) -> WriteResult:
-    path = _path_to(params.section, params.field)
+    path = params.path(params.field)
 
     def plan(context: Context, block: str) -> list[Write]:
         part = part_of(context.document, block, path)
@@ -353,21 +346,17 @@ async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     return await _add_item(call, params, "insert_item", params.index)
 
 
-class DeleteItemParams(BlockParams):
+class DeleteItemParams(ListParams):
     """A list, and which of its items goes."""
 
     index: int = Field(ge=0)
     """The item, counted from 0."""
-    section: str | None = None
-    """Path of the section; the block itself if absent."""
-    field: str | None = None
-    """Name of the field, where the list is one of a map."""
 
 
 @tool("block.delete_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
     """Remove an item from a list."""
-    path = _path_to(params.section, params.field)
+    path = params.path(params.field)
 
     def plan(context: Context, block: str) -> list[Write]:
         return [plan_delete(context.document, block, path, params.index)]
@@ -375,13 +364,11 @@ async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
     return await _write_content(call, params.block_id, "delete_item", path, plan)
 
 
-class AppendLogParams(BlockParams):
+class AppendLogParams(SectionParams):
     """A log, and its next entry."""
 
     entry: Any
     """Any JSON."""
-    section: str | None = None
-    """Path of the section; the block itself if absent."""
 
 
 @tool("block.append_log", needs=Permission.WRITE, errors=_WRITING_CONTENT)

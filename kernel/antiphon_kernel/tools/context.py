@@ -35,7 +35,6 @@ from antiphon_kernel.transfer import (
     replay_lines,
 )
 from antiphon_kernel.types.clock import iso_time, iso_time_if
-from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import ContextKind, DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, block_not_found, invalid_params
 from antiphon_kernel.types.quoting import quote
@@ -61,8 +60,8 @@ class ContextListParams(Params):
     the answer then says how many blocks others have changed since."""
 
 
-class ContextInfo(Result):
-    """One context."""
+class ContextStateResult(Result):
+    """The context as it is now."""
 
     context_id: str
     label: str
@@ -81,11 +80,6 @@ class ContextInfo(Result):
     """Name of that context."""
     source_version: int | None = None
     """The version of that context that was copied."""
-
-
-class ContextStateResult(ContextInfo):
-    """The context as it is now."""
-
     context_version: int
 
     @classmethod
@@ -367,9 +361,6 @@ async def _place(call: Call, reference: str, context: Context, document: Documen
     return document.order.index(block)
 
 
-_PIECE: Final = 65_536
-
-
 class ExportFormat(StrEnum):
     """In which form a context leaves the kernel."""
 
@@ -504,7 +495,7 @@ async def import_(call: Call, params: ContextImportParams) -> ContextImportResul
     limit = call.kernel.limits.export_code_points
     if len(params.text) > limit:
         raise _too_large("The text has", limit, "antiphon import")
-    return await imported(call, _in_pieces(params.text), params.label)
+    return await imported(call, _one_piece(params.text), params.label)
 
 
 async def imported(
@@ -521,9 +512,8 @@ async def imported(
     )
 
 
-async def _in_pieces(text: str) -> AsyncIterator[bytes]:
-    for at in range(0, len(text), _PIECE):
-        yield text[at : at + _PIECE].encode()
+async def _one_piece(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
 
 
 def _too_large(what: str, limit: int, command: str) -> AntiphonError:
@@ -545,17 +535,8 @@ class ContextPageParams(ContextParams):
 
 @tool("context.page", needs=Permission.READ, errors=REFERENCES)
 async def page(call: Call, params: ContextPageParams) -> ContextPage:
-    """Read some neighbouring blocks of a context with their texts, as a screen shows them.
-
-    The last blocks of a context that nobody has opened since the kernel was started are read
-    without opening it, so that a long one can be shown at once.
-    """
-    kernel, around = call.kernel, params.around
-    asked = await kernel.contexts.look_up(params.context or DEFAULT_CONTEXT)
-    stored = await kernel.open_contexts.stored_page(asked)
-    if stored is not None and (around is None or stored.surrounds(around)):
-        call.check()
-        return stored
+    """Read some neighbouring blocks of a context with their texts, as a screen shows them."""
+    around = params.around
     context = await call.context(params.context, is_partial=True)
     if around is not None and not has_page(context, around):
         await context.whole()

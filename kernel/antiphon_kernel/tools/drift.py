@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from antiphon_kernel.access import VIA_TURN, AuthenticationError
 from antiphon_kernel.cluster import forwarding
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts import Context, Submission
 from antiphon_kernel.contexts.lineage.drifting import (
     Changes,
     TakenBlocks,
@@ -27,9 +27,8 @@ from antiphon_kernel.contexts.lineage.drifting import (
 )
 from antiphon_kernel.contexts.lineage.forking import read_version
 from antiphon_kernel.contexts.lineage.merging import check_mergeable
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow, Dismissal, DriftRow
 from antiphon_kernel.tasks import run_uninterrupted
@@ -37,6 +36,7 @@ from antiphon_kernel.tools._common import attached_files, block_in
 from antiphon_kernel.tools.drift_merge import (
     MOST_BLOCKS,
     MergeParams,
+    WayResult,
     merge_changes,
     merge_target,
     planned,
@@ -70,31 +70,19 @@ _REPEATED: Final = (ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL, ErrorCode.NOT
 _log = logging.getLogger(__name__)
 
 
-class DriftResult(Result):
+class DriftResult(WayResult):
     """A drift, and what has come of it."""
 
     drift_id: str
-    """Id of the drift."""
     kind: DriftKind
     """Way in which it goes."""
     state: DriftState
     """How far it has come."""
     outcome: str | None = None
     """Why it was not delivered, or not yet, or what it lacks."""
-    source_context: str
-    """Id of the context that it comes from."""
-    source_label: str
-    """Name of that context."""
-    source_version: int
-    """The version of the source that was read."""
-    target_context: str
-    """Id of the context that it goes to."""
-    target_label: str
-    """Name of that context."""
     block_id: str | None = None
     """Its block of kind drift at the target."""
     name: str | None = None
-    """The same block by the names of its parts."""
     context_version: int | None = None
     """The version of the target that brought it."""
 
@@ -102,16 +90,14 @@ class DriftResult(Result):
     def of(cls, kernel: Kernel, row: DriftRow, **fields: Any) -> Self:
         """Return what is told of a drift."""
         source, target = map(kernel.contexts.of_number, (row.source, row.target))
-        return cls(
+        return cls.between(
+            source,
+            target,
+            row.version,
             drift_id=row.id,
             kind=row.kind,
             state=row.state,
             outcome=row.outcome or None,
-            source_context=source.id,
-            source_label=source.label,
-            source_version=row.version,
-            target_context=target.id,
-            target_label=target.label,
             block_id=row.block or None,
             name=kernel.block_name(row.block) if row.block else None,
             context_version=row.seq or None,
@@ -125,11 +111,9 @@ class DeliveredResult(DriftResult):
     blocks: list[str] = Field(default_factory=list)
     """The copies at the target, in order."""
     blocks_names: list[str] = Field(default_factory=list)
-    """The same by the names of their parts."""
     changed: list[str] = Field(default_factory=list)
     """Blocks of the target that a merge has changed."""
     changed_names: list[str] = Field(default_factory=list)
-    """The same by the names of their parts."""
 
 
 class CopiedBlocksParams(Params):
@@ -188,7 +172,6 @@ class DriftCancelParams(Params):
     """A drift that is not delivered yet."""
 
     drift_id: str
-    """Id of the drift."""
 
 
 ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE, ErrorCode.INVALID_TRANSITION)
@@ -244,15 +227,28 @@ async def _move(
 async def _bring(
     call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
 ) -> DeliveredResult:
-    """Stage a drift and deliver it, also if the call is broken off meanwhile."""
+    """Store a drift and deliver it, also if the call is broken off meanwhile.
+
+    It is of the version of the source in the moment of the call. Once it is stored, it survives the
+    end of the process.
+    """
+    kernel, actor = call.kernel, call.actor
+    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
+    row = DriftRow(
+        kernel.ids.uuid7(),
+        kind,
+        source.row.number,
+        source.seq,
+        target.row.number,
+        actor.principal.id,
+        kernel.clock.now_ms(),
+        request=request.model_copy(update=about).model_dump_json(),
+    )
 
     async def bring() -> DeliveredResult:
-        document = None
-        if request.blocks:
-            # Between these two nothing comes: the copies are of the version that is staged.
-            document = capture(source.document, request.blocks, call.kernel.ids.client_id())
-        row = await stage(call, kind, source, target, request)
-        return await deliver(call.kernel, row.id, call.actor, document)
+        await source.wait_persisted()
+        await kernel.drifts.store(row)
+        return await deliver(kernel, row.id, actor)
 
     return await run_uninterrupted(bring())
 
@@ -391,37 +387,8 @@ class DriftRequest(BaseModel):
     """Whether a model asked in a turn."""
 
 
-async def stage(
-    call: Call, kind: DriftKind, source: Context, target: Context, request: DriftRequest
-) -> DriftRow:
-    """Store a drift that is to be delivered; from then on it survives the end of the process.
-
-    It is of the version of the source in the moment of the call.
-    """
-    kernel, actor = call.kernel, call.actor
-    about = {"credential": actor.credential, "of_turn": actor.via == VIA_TURN}
-    row = DriftRow(
-        kernel.ids.uuid7(),
-        kind,
-        source.row.number,
-        source.seq,
-        target.row.number,
-        actor.principal.id,
-        kernel.clock.now_ms(),
-        request=request.model_copy(update=about).model_dump_json(),
-    )
-    await source.wait_persisted()
-    await kernel.drifts.store(row)
-    return row
-
-
-async def deliver(
-    kernel: Kernel, drift: str, actor: Actor, document: Document | None = None
-) -> DeliveredResult:
+async def deliver(kernel: Kernel, drift: str, actor: Actor) -> DeliveredResult:
     """Deliver a staged drift.
-
-    Args:
-        document: has its blocks as they were at the version that is read, if they are at hand.
 
     Raises:
         AntiphonError: why it is not delivered; invalid_transition if it is not staged any more.
@@ -433,7 +400,7 @@ async def deliver(
         if row.state is not DriftState.STAGED:
             raise _not_staged(row)
         try:
-            context, written = await _write(kernel, row, actor, document)
+            context, written = await _write(kernel, row, actor)
             drifts.know(written.row)
             await written.handle.saved()
         except AntiphonError as error:
@@ -449,10 +416,9 @@ async def deliver(
             ) from error
     block, copies = written.row.block, written.copies
     header = context.document.header(block)
-    text = "\n".join(render(context.document, one) for one in (block, *copies))
-    origin = drift_origin(header.metadata)
-    is_asked = origin is not None and origin.wakes
-    kernel.drifted.notify(DeliveredDrift(context, block, text, actor, is_asked))
+    if (origin := drift_origin(header.metadata)) is not None and origin.wakes:
+        text = "\n".join(render(context.document, one) for one in (block, *copies))
+        kernel.submissions.notify(Submission(context, block, text, actor))
     changed = [one for one in written.handle.versions if one not in (block, *copies)]
     return DeliveredResult.of(
         kernel,
@@ -464,29 +430,27 @@ async def deliver(
     )
 
 
-async def _write(
-    kernel: Kernel, row: DriftRow, actor: Actor, document: Document | None
-) -> tuple[Context, WrittenDrift]:
+async def _write(kernel: Kernel, row: DriftRow, actor: Actor) -> tuple[Context, WrittenDrift]:
     source, target = map(kernel.contexts.of_number, (row.source, row.target))
     request = DriftRequest.model_validate_json(row.request)
     kernel.sessions.check(actor)
     kernel.files.check_shown(actor.principal, kernel.files.path_of(source.id))
     check_open(target)
-    context, journal = await kernel.context(target.id), kernel.journal
+    context, client = await kernel.context(target.id), kernel.ids.client_id()
     time, changes = kernel.clock.now_ms(), Changes(parent=request.reply_to)
     if request.merge is not None:
         fork = await kernel.context(source.id)
         plan = await planned(kernel, fork, context)
         blocks, changes = merge_changes(fork, context, plan, request.merge, actor, time)
-        document = capture(fork.document, blocks, kernel.ids.client_id())
-        taken = TakenBlocks(document, blocks, plan.authors)
+        taken = TakenBlocks(capture(fork.document, blocks, client), blocks, plan.authors)
         row = replace(row, version=plan.version)
     else:
-        if document is None:
-            client = kernel.ids.client_id()
-            document = await read_version(journal, source, row.version, client)
-        blocks, version = request.blocks, row.version
-        taken = await TakenBlocks.read(journal, source, document, blocks, version)
+        blocks, version, now = request.blocks, row.version, kernel.open_contexts.get(source.id)
+        if now is not None and now.seq == version and not now.is_partial:
+            document = capture(now.document, blocks, client)
+        else:
+            document = await read_version(kernel.journal, source, version, client)
+        taken = await TakenBlocks.read(kernel.journal, source, document, blocks, version)
     with closing(taken.document):
         origin = DriftOrigin(
             row.id,

@@ -205,7 +205,7 @@ def _edits(texts: Mapping[str, str], path: str | None) -> list[tuple[str, Edit]]
     if place is not None and others:
         edits.append((place.path, partial(_plan_texts, others, place.lines)))
     for part in (part for patch in patches for part in split_patch(patch)):
-        edits.append((part.path, partial(plan_patch, patch=part.patch)))
+        edits.append((part.path, partial(plan_patch, patch=part)))
     return edits
 
 

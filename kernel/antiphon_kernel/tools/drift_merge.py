@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from typing import Final
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -22,8 +22,14 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.text.merge3 import Resolution, check_conflicts
-from antiphon_kernel.text.merge_edits import MergeSplice, resolved
+from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.text.merge_edits import (
+    MergeSplice,
+    Resolution,
+    check_conflicts,
+    resolved,
+)
+from antiphon_kernel.tools._common import ConflictTexts
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.quoting import count_of, quote
 from antiphon_kernel.types.records import Actor, Run, Stamp
@@ -43,17 +49,11 @@ class PreviewParams(Params):
     """The context that it was forked from; that one if absent."""
 
 
-class ShownConflict(Result):
+class ShownConflict(ConflictTexts):
     """A place that both contexts have changed, each in its own way."""
 
     number: int
     """Number of the conflict in the whole merge, from 0."""
-    base: str
-    """The text that both began with."""
-    ours: str
-    """The text of the target."""
-    theirs: str
-    """The text of the fork."""
     start: int
     """Code point of `after` where ours begins."""
     end: int
@@ -66,7 +66,6 @@ class ShownChange(Result):
     block_id: str
     """The block of the target."""
     name: str
-    """The same block by the names of its parts."""
     source_block: str
     """The block of the fork."""
     before: str
@@ -94,19 +93,36 @@ class OfferedBlock(Result):
     """Estimate of what it takes."""
 
 
-class PreviewResult(Result):
-    """Outcome that a merge would have."""
+class WayResult(Result):
+    """Way from one context to another."""
 
     source_context: str
-    """Id of the fork."""
+    """Id of the context that it comes from."""
     source_label: str
-    """Name of the fork."""
+    """Name of that context."""
     source_version: int
-    """The version of the fork that was looked at."""
+    """The version of the source that was read."""
     target_context: str
-    """Id of the context that it is merged into."""
+    """Id of the context that it goes to."""
     target_label: str
     """Name of that context."""
+
+    @classmethod
+    def between(cls, source: ContextRow, target: ContextRow, version: int, **fields: Any) -> Self:
+        """Return what is told of a way from this version of the source, and further `fields`."""
+        return cls(
+            source_context=source.id,
+            source_label=source.label,
+            source_version=version,
+            target_context=target.id,
+            target_label=target.label,
+            **fields,
+        )
+
+
+class PreviewResult(WayResult):
+    """Outcome that a merge would have."""
+
     target_version: int
     """The version of that context that was looked at."""
     plan: str
@@ -186,11 +202,9 @@ async def preview(call: Call, params: PreviewParams) -> PreviewResult:
             before=one.before,
             after=one.merge.text,
             conflicts=[
-                ShownConflict(
+                ShownConflict.of(
+                    conflict,
                     number=next(numbers),
-                    base=conflict.base.text,
-                    ours=conflict.ours.text,
-                    theirs=conflict.theirs.text,
                     start=conflict.merged.start,
                     end=conflict.merged.end,
                 )
@@ -211,12 +225,10 @@ async def preview(call: Call, params: PreviewParams) -> PreviewResult:
         for header in source.document.headers(plan.offers)
     ]
     grown = sum(estimate_text(one.after) - estimate_text(one.before) for one in changes)
-    return PreviewResult(
-        source_context=source.id,
-        source_label=source.label,
-        source_version=plan.version,
-        target_context=target.id,
-        target_label=target.label,
+    return PreviewResult.between(
+        source.row,
+        target.row,
+        plan.version,
         target_version=target.seq,
         plan=plan.digest,
         changes=changes,

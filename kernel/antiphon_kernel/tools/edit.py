@@ -15,7 +15,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import BlockParams, Params, Result, tool
 from antiphon_kernel.text.edits import LineEdit, plan_edit
 from antiphon_kernel.text.lines import line_count, split_lines
-from antiphon_kernel.text.patch import plan_patch
+from antiphon_kernel.text.patch import plan_patch, read_patch
 from antiphon_kernel.tools._common import (
     WRITING,
     WriteResult,
@@ -362,7 +362,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     check_limit(size, limits, "patch_code_points", what, "split it")
     text = context.document.text(block, params.section)
     try:
-        splices = plan_patch(text, params.patch)
+        splices = plan_patch(text, read_patch(params.patch))
     except AntiphonError as error:
         if params.dry_run:
             return ApplyPatchResult(success=False, errors=error.details["errors"])

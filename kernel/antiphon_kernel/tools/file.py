@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from mimetypes import guess_type
@@ -25,11 +26,11 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
 from antiphon_kernel.text.language_answers import choices, hover_text, locations
 from antiphon_kernel.text.lines import line_count, line_start
-from antiphon_kernel.text.merge3 import Conflict, Resolution
+from antiphon_kernel.text.merge_edits import EditConflict, Resolution
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.text.transform import shift_through
-from antiphon_kernel.tools._common import BlockResult, check_version, write
+from antiphon_kernel.tools._common import BlockResult, ConflictTexts, text_at, write
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
 from antiphon_kernel.types.project_files import too_large
 from antiphon_kernel.types.project_paths import ProjectPath
@@ -55,7 +56,6 @@ class FileInfo(BlockResult):
     """A file that is open, and how it stands to the disk. The block has its text."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     context_id: str
     label: str
     """Label of the context that the file is."""
@@ -112,7 +112,6 @@ class FilePartResult(Result):
     """Some lines of a file as they are on disk."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     size: int
     """Bytes of the file."""
     start: int
@@ -222,32 +221,19 @@ class DiffParams(FileParams):
     """Compare with this version of the block instead."""
 
 
-class ConflictInfo(Result):
+class ConflictInfo(ConflictTexts):
     """A place that was changed here and on disk, each in its own way. Lines count from 0."""
 
     start: int
     """First line of it in the text here."""
     end: int
     """Line after the last one."""
-    base: str
-    """The lines that both had."""
-    ours: str
-    """The lines here."""
-    theirs: str
-    """The lines on disk."""
-
-    @classmethod
-    def of(cls, conflict: Conflict) -> ConflictInfo:
-        """Return what is told of a conflict."""
-        ours, base, theirs = conflict.ours, conflict.base.text, conflict.theirs.text
-        return cls(start=ours.start, end=ours.end, base=base, ours=ours.text, theirs=theirs)
 
 
 class DiffResult(Result):
     """The difference from the other text to the one here."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     version: int
     """Version of the block that was compared."""
     diff: str
@@ -264,22 +250,27 @@ async def diff(call: Call, params: DiffParams) -> DiffResult:
     """
     file = await call.file(params.path)
     await file.look()
-    conflicts: list[ConflictInfo] = []
+    conflicts: Sequence[EditConflict] = ()
     if params.version is not None:
-        check_version(file.context, file.block, params.version)
-        other = (await file.context.history(file.block)).text(None, params.version)
+        other = await text_at(file.context, file.block, params.version)
     elif params.against is Against.HEAD:
         other = await head_text(call, file.path)
     else:
         other = await file.disk_text()
-        conflicts = [ConflictInfo.of(one) for one in (await file.conflicts()).conflicts]
+        conflicts = (await file.conflicts()).conflicts
     now = file.now()
     return DiffResult(
         path=file.path.shown,
         version=now.version,
         diff=unified_diff(other, now.text, file.path.shown),
-        conflicts=conflicts,
+        conflicts=[_conflict_info(one, now.text) for one in conflicts],
     )
+
+
+def _conflict_info(conflict: EditConflict, text: str) -> ConflictInfo:
+    """Return what is told of a conflict in a text."""
+    start = text.count("\n", 0, conflict.ours.start)
+    return ConflictInfo.of(conflict, start=start, end=start + line_count(conflict.ours.text))
 
 
 async def head_text(call: Call, path: ProjectPath) -> str:
@@ -326,7 +317,7 @@ async def resolve(call: Call, params: ResolveParams) -> ResolveResult:
         )
     wanted = range(count) if params.conflict is None else (params.conflict,)
     left = await file.resolve(call.actor, dict.fromkeys(wanted, choice))
-    return ResolveResult(**await file_info(file, conflicts=len(left.conflicts)))
+    return ResolveResult(**await file_info(file, conflicts=left))
 
 
 class FileCreateParams(FileParams):

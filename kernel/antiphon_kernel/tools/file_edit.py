@@ -20,7 +20,7 @@ from antiphon_kernel.text.findings import finding_text
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines, split_lines
 from antiphon_kernel.text.patch import plan_patch, split_patch, unified_diff
 from antiphon_kernel.text.splice_diff import apply_splices, plan_difference
-from antiphon_kernel.tools._common import WRITING, check_version
+from antiphon_kernel.tools._common import WRITING, text_at
 from antiphon_kernel.tools.edit import current_offset, plan_operations, reject_grown_text
 from antiphon_kernel.tools.file import FileInfo, FileParams, file_info
 from antiphon_kernel.types.block_metadata import FINDINGS
@@ -43,7 +43,6 @@ class FileReadParams(FileParams):
     end_line: int | None = Field(default=None, ge=0)
     """Line after the last one; the end of the file if absent, or if it has fewer."""
     line_numbers: bool = False
-    """Put number and tab before each line; without, `content` is exactly the text."""
 
 
 class FileReadResult(FileInfo):
@@ -86,14 +85,12 @@ class FileEditParams(FileParams):
     base_version: int | None = None
     """The version of the file that `old_text` or the lines are of; now if absent."""
     dry_run: bool = False
-    """Say what would change, and change nothing."""
 
 
 class ChangedFile(Result):
     """A file that was changed, or would be."""
 
     path: str
-    """Relative to the project's root, with `/`."""
     block_id: str | None = None
     """The block with its text; absent of a file that would be made."""
     name: str | None = None
@@ -143,12 +140,9 @@ async def _plan_text(
 ) -> list[TextSplice]:
     """The splices that put a text in the place of one that stands in a version once, or now."""
     context, block = file.context, file.block
-    text, version = file.now()
-    if base_version is not None and base_version != version:
-        check_version(context, block, base_version)
-        text = (await context.history(block)).text(None, base_version)
-        if text.count(old) != 1:
-            text, base_version = file.now().text, None
+    text = await text_at(context, block, base_version)
+    if text.count(old) != 1:
+        text, base_version = file.now().text, None
     places = _places(text, old)
     if len(places) != 1:
         raise await asyncio.to_thread(_no_place, file.path.shown, text, old, places)
@@ -196,7 +190,6 @@ class FilePatchParams(Params):
     """As `diff -u` and git make it, with `---` and `+++` before the part of each file; `/dev/null`
     before one that is to be made."""
     dry_run: bool = False
-    """Say what would change, and change nothing."""
 
 
 class FilePatchResult(Result):
@@ -222,7 +215,7 @@ async def patch_files(call: Call, params: FilePatchParams) -> FilePatchResult:
             await files.check_free(part.path)
         else:
             known[part.path] = await call.file(part.path)
-    edits = {part.path: [partial(plan_patch, patch=part.patch)] for part in parts}
+    edits = {part.path: [partial(plan_patch, patch=part)] for part in parts}
     planned = plan_files(edits, known)
     if params.dry_run:
         return FilePatchResult(files=[one.shown() for one in planned])
@@ -306,7 +299,8 @@ async def change_files(
         changed = await _carry_out(call, plan(known), operation)
     except AntiphonError:
         for file in made:
-            await files.take_back(file)
+            if not file.disk_state.size:
+                await files.delete(file.path.shown)
         raise
     for file in made:
         await file.save()

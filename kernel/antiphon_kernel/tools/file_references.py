@@ -10,7 +10,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import LayoutItem
 from antiphon_kernel.text.lines import line_count, number_lines, split_lines
 from antiphon_kernel.text.patch import unified_diff
-from antiphon_kernel.tools._common import check_version
+from antiphon_kernel.tools._common import text_at
 from antiphon_kernel.types.block_metadata import FILE_REFERENCE
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
@@ -105,11 +105,8 @@ async def _texts(kernel: Kernel, reference: FileReference) -> tuple[str, str, in
     try:
         context = await kernel.context(reference.context)
         (block,) = context.document.block_ids()
-        now, version = context.document.text(block), context.blocks.version(block)
-        if reference.version == version:
-            return now, now, version
-        check_version(context, block, reference.version)
-        return (await context.history(block)).text(None, reference.version), now, version
+        before = await text_at(context, block, reference.version)
+        return before, context.document.text(block), context.blocks.version(block)
     except (AntiphonError, ValueError):
         return None
 

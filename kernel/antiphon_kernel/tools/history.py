@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import accumulate
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -23,9 +24,15 @@ from antiphon_kernel.registry import (
     TextParams,
     tool,
 )
-from antiphon_kernel.storage import UndoRow
+from antiphon_kernel.storage import ChangeRow, UndoRow
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.tools._common import WriteResult, check_text, check_version, wait_persisted
+from antiphon_kernel.tools._common import (
+    PrincipalResult,
+    WriteResult,
+    check_text,
+    check_version,
+    wait_persisted,
+)
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import DriftState
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -34,33 +41,51 @@ from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import reject_read_only
 
 
-class HistoryParams(BlockParams):
-    """Block, and range of its history."""
+class VersionsParams(Params):
+    """Range of a history."""
 
     after_version: int = Field(default=0, ge=0)
     limit: int = Field(default=100, ge=1, le=1_000)
     """Versions in one answer."""
 
 
-class BlockVersion(Result):
-    """One change of a block: its text, its header or both."""
+class VersionInfo(PrincipalResult):
+    """A change, and who made it."""
 
     version: int
     time: str
-    principal: str
-    username: str
     operation: str
+
+    @classmethod
+    def of_change(cls, call: Call, change: ChangeRow[str], **fields: Any) -> Self:
+        """Return what is told of a change, and further `fields`."""
+        who, time = call.kernel.members.find(change.principal), iso_time(change.time)
+        return cls.of(who, time=time, operation=change.operation, **fields)
+
+
+class VersionsResult(Result):
+    """Versions, oldest first."""
+
+    truncated: bool
+    next: int | None = None
+    """Give it as `after_version` for the versions that follow."""
+
+
+class HistoryParams(BlockParams, VersionsParams):
+    """Block, and range of its history."""
+
+
+class BlockVersion(VersionInfo):
+    """One change of a block: its text, its header or both."""
+
     context_version: int
 
 
-class HistoryResult(Result):
+class HistoryResult(VersionsResult):
     """The versions of a block, oldest first."""
 
     versions: list[BlockVersion]
     """Oldest first."""
-    truncated: bool
-    next: int | None = None
-    """Give it as `after_version` for the versions that follow."""
 
 
 @tool("block.history", needs=Permission.READ, errors=REFERENCES)
@@ -77,14 +102,7 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
     truncated = len(later) > len(shown)
     return HistoryResult(
         versions=[
-            BlockVersion(
-                version=one.versions[block],
-                time=iso_time(one.time),
-                principal=one.principal,
-                username=call.kernel.members.find(one.principal).username,
-                operation=one.operation,
-                context_version=one.seq,
-            )
+            BlockVersion.of_change(call, one, version=one.versions[block], context_version=one.seq)
             for one in shown
         ],
         truncated=truncated,
@@ -92,15 +110,13 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
     )
 
 
-class BlameRun(Result):
+class BlameRun(PrincipalResult):
     """Code points from `start` to `end` (exclusive) that one principal wrote in one change."""
 
     start: int
     """First code point."""
     end: int
     """Code point after the last."""
-    principal: str
-    username: str
     version: int
     """Version that this change made, of the block or of the original in `source_block`."""
     source_block: str | None = None
@@ -126,13 +142,11 @@ async def blame(call: Call, params: TextParams) -> BlameResult:
     check_text(context.document, block, params.section)
     history = await context.history(block)
     found, kernel = list(history.blame(params.section)), call.kernel
-    names = {one: kernel.members.find(one).username for one in {r.stamp.principal for r in found}}
     runs = [
-        BlameRun(
+        BlameRun.of(
+            kernel.members.find(run.stamp.principal),
             start=end - run.length,
             end=end,
-            principal=run.stamp.principal,
-            username=names[run.stamp.principal],
             version=run.stamp.version,
             source_block=run.stamp.block,
             source_block_name=kernel.block_name(run.stamp.block) if run.stamp.block else None,
@@ -316,7 +330,6 @@ async def _undoable(
     passed = set[tuple[int, str]]()
     touched: dict[int, list[str]] = {}
     while True:
-        unread: UndoRow | None = None
         for row in context.undo.rows(principal, turn, block):
             if (row.unit, row.block) in passed or (
                 block is None and context.document.is_draft(row.block)
@@ -328,7 +341,6 @@ async def _undoable(
             blocks = touched.get(row.unit) if is_drift else [row.block]
             histories = context.histories.opened(blocks) if blocks is not None else None
             if histories is None:
-                unread = row
                 break
             client = context.document.client_id
             plans = [one.plan_undo(row.unit, turn, client) for one in histories]
@@ -339,12 +351,12 @@ async def _undoable(
                         reject_read_only(call.actor, one.block, schema, names)
                 return row, sum(plans, UpdatePlan()), histories
             passed.add((row.unit, row.block))
-        if unread is None:
+        else:
             return None
-        if unread.kind == UndoKind.DRIFT and unread.unit not in touched:
-            (made,) = await context.journal.changes(unread.unit - 1, limit=1)
-            touched[unread.unit] = list(made.versions)
-        await context.histories.open(touched.get(unread.unit, [unread.block]))
+        if is_drift and row.unit not in touched:
+            (made,) = await context.journal.changes(row.unit - 1, limit=1)
+            touched[row.unit] = list(made.versions)
+        await context.histories.open(touched.get(row.unit, [row.block]))
 
 
 async def _whose(call: Call, params: UndoParams) -> Principal:
@@ -357,13 +369,11 @@ async def _whose(call: Call, params: UndoParams) -> Principal:
     return whose
 
 
-class TimelineEntry(Result):
+class TimelineEntry(PrincipalResult):
     """Characters in a row that one principal wrote and that were there at the same versions."""
 
     text: str
     """The characters."""
-    principal: str
-    username: str
     since: int
     """The first version of the block that has them."""
     until: int | None = None
@@ -387,45 +397,36 @@ async def timeline(call: Call, params: TextParams) -> TimelineResult:
     context, block = await call.block(params.block_id)
     check_text(context.document, block, params.section)
     history = await context.history(block)
-    found, version = history.timeline(params.section), context.blocks.version(block)
-    names = {one: call.kernel.members.find(one).username for one in {t.principal for t in found}}
-    await context.wait_persisted()
-    return TimelineResult(
-        texts=[TimelineEntry(**asdict(one), username=names[one.principal]) for one in found],
-        version=version,
+    find = call.kernel.members.find
+    result = TimelineResult(
+        texts=[
+            TimelineEntry.of(find(one.principal), text=one.text, since=one.since, until=one.until)
+            for one in history.timeline(params.section)
+        ],
+        version=context.blocks.version(block),
     )
+    return await context.persisted(result)
 
 
-class ContextHistoryParams(ContextParams):
+class ContextHistoryParams(ContextParams, VersionsParams):
     """Context, and range of its history."""
 
-    after_version: int = Field(default=0, ge=0)
     last: int | None = Field(default=None, ge=1)
     """Only the last so many versions; all if absent."""
-    limit: int = Field(default=100, ge=1, le=1_000)
-    """Versions in one answer."""
 
 
-class ContextVersion(Result):
+class ContextVersion(VersionInfo):
     """One change of a context."""
 
-    version: int
-    time: str
-    principal: str
-    username: str
-    operation: str
     blocks: dict[str, int]
     """For the id of each block that changed, the version of the block that this made."""
 
 
-class ContextHistoryResult(Result):
+class ContextHistoryResult(VersionsResult):
     """The versions of a context, oldest first."""
 
     versions: list[ContextVersion]
     """Oldest first."""
-    truncated: bool
-    next: int | None = None
-    """Give it as `after_version` for the versions that follow."""
 
 
 @tool("context.history", needs=Permission.READ, errors=REFERENCES[1:])
@@ -442,14 +443,7 @@ async def context_history(call: Call, params: ContextHistoryParams) -> ContextHi
     truncated = bool(found) and found[-1].seq < context.seq
     return ContextHistoryResult(
         versions=[
-            ContextVersion(
-                version=one.seq,
-                time=iso_time(one.time),
-                principal=one.principal,
-                username=call.kernel.members.find(one.principal).username,
-                operation=one.operation,
-                blocks=dict(one.versions),
-            )
+            ContextVersion.of_change(call, one, version=one.seq, blocks=dict(one.versions))
             for one in found
         ],
         truncated=truncated,

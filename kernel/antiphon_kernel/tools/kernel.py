@@ -10,6 +10,7 @@ from antiphon_kernel.access import check_invite_as
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, described_schema, tool
 from antiphon_kernel.storage import Credential
+from antiphon_kernel.tools._common import PrincipalResult
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode, invalid_params
@@ -21,15 +22,10 @@ _SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """A text that can be shown in one line."""
 
 
-class WhoamiResult(Result):
+class WhoamiResult(PrincipalResult):
     """Identity of the caller in the kernel."""
 
-    principal: str
-    """Id of the caller."""
-    username: str
-    """Name of the caller."""
     display_name: str
-    """How the caller wants to be called; the username unless it was set."""
     kind: str
     """Kind of the caller: `human`, `model`, ..."""
     session: str
@@ -66,9 +62,8 @@ class ToolsResult(Result):
 async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     """Say who the caller is and what role it has."""
     principal = call.kernel.members.find(call.actor.principal.id)
-    return WhoamiResult(
-        principal=principal.id,
-        username=principal.username,
+    return WhoamiResult.of(
+        principal,
         display_name=principal.display_name or principal.username,
         kind=principal.kind,
         session=call.actor.session,
@@ -88,9 +83,7 @@ class SessionNameResult(Result):
     """The caller's names."""
 
     username: str
-    """Name of the caller."""
     display_name: str
-    """How the caller wants to be called."""
 
 
 @tool("session.name", needs=Permission.READ)
@@ -120,17 +113,13 @@ async def tools(call: Call, params: NoParams) -> ToolsResult:
     )
 
 
-class KernelInfoResult(Result):
-    """Identity of a kernel."""
+class KernelInfoResult(PrincipalResult):
+    """Identity of a kernel, and its founder."""
 
     kernel: str
     """Id."""
     label: str
     """How people call it; the name of the project's folder unless it was given another."""
-    principal: str
-    """Id of the founder."""
-    username: str
-    """Name of the founder."""
 
 
 class KernelLabelParams(Params):
@@ -143,24 +132,16 @@ class KernelLabelParams(Params):
 @tool("kernel.info", needs=Permission.READ)
 async def info(call: Call, params: NoParams) -> KernelInfoResult:
     """Say which kernel this is, and who founded it."""
-    return _info(call)
+    kernel = call.kernel
+    return KernelInfoResult.of(kernel.owner, kernel=kernel.id, label=kernel.label)
 
 
 @tool("kernel.label", needs=Permission.OWN)
 async def set_label(call: Call, params: KernelLabelParams) -> KernelInfoResult:
     """Give the kernel a label for people. Its id stays, and no address changes."""
-    await call.kernel.rename(params.label)
-    return _info(call)
-
-
-def _info(call: Call) -> KernelInfoResult:
     kernel = call.kernel
-    return KernelInfoResult(
-        kernel=kernel.id,
-        label=kernel.label,
-        principal=kernel.owner.id,
-        username=kernel.owner.username,
-    )
+    await kernel.rename(params.label)
+    return KernelInfoResult.of(kernel.owner, kernel=kernel.id, label=kernel.label)
 
 
 class SessionInfo(Result):
@@ -178,13 +159,10 @@ class SessionInfo(Result):
     """Id of the session over SSH that it is a part of."""
 
 
-class MemberInfo(Result):
+class MemberInfo(PrincipalResult):
     """One principal of the kernel."""
 
-    principal: str
-    username: str
     display_name: str
-    """How it wants to be called; the username unless it was set."""
     kind: str
     """`human`, `model`, `shell`, `system`, `source`."""
     role: AccessRole
@@ -213,15 +191,12 @@ class RoleParams(Params):
     """The new role."""
 
 
-class RoleResult(Result):
-    """The principal as it is now."""
+class RoleResult(PrincipalResult):
+    """The principal as it is now; its connections may come again at once, with the new role."""
 
-    principal: str
-    username: str
     role: AccessRole
     """Role from now on."""
     ended: int
-    """How many of its connections were ended; they may come again at once, with the new role."""
 
 
 class KickParams(Params):
@@ -232,16 +207,12 @@ class KickParams(Params):
     minutes: int = Field(default=10, ge=0, le=525_600)
     """How long the principal is not let in again; 0: it may come back at once."""
     reason: str = Field(default="", max_length=200)
-    """Message to the principal."""
 
 
-class KickResult(Result):
+class KickResult(PrincipalResult):
     """Ended connections."""
 
-    principal: str
-    username: str
     ended: int
-    """How many connections there were."""
     barred_until: str | None = None
     """When the principal is let in again; absent if it may come back at once."""
 
@@ -255,9 +226,8 @@ async def members(call: Call, params: NoParams) -> MembersResult:
     """
     kernel = call.kernel
     found = [
-        MemberInfo(
-            principal=one.id,
-            username=one.username,
+        MemberInfo.of(
+            one,
             display_name=one.display_name or one.username,
             kind=one.kind,
             role=kernel.members.role_of(one),
@@ -291,12 +261,7 @@ async def role(call: Call, params: RoleParams) -> RoleResult:
     by = call.actor.principal
     ended = await call.kernel.access.change_role(principal, params.role, by)
     await call.kernel.members.record(by, f"made {principal.username} {params.role.described()}")
-    return RoleResult(
-        principal=principal.id,
-        username=principal.username,
-        role=call.kernel.members.role_of(principal),
-        ended=ended,
-    )
+    return RoleResult.of(principal, role=call.kernel.members.role_of(principal), ended=ended)
 
 
 @tool("kernel.kick", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
@@ -312,12 +277,7 @@ async def kick(call: Call, params: KickParams) -> KickResult:
         call.actor.principal,
         f"kicked {principal.username}" + (f" until {iso_time(until)}" if until else ""),
     )
-    return KickResult(
-        principal=principal.id,
-        username=principal.username,
-        ended=ended,
-        barred_until=iso_time_if(until),
-    )
+    return KickResult.of(principal, ended=ended, barred_until=iso_time_if(until))
 
 
 DAY_MINUTES: Final = 24 * 60
@@ -344,17 +304,13 @@ class InviteParams(Params):
     """How many clients may come in with it; any number if absent."""
 
 
-class InviteResult(Result):
-    """A new invitation. The token is shown here and nowhere else."""
+class InviteResult(PrincipalResult):
+    """A new invitation, and who comes first with it. The token is shown here and nowhere else."""
 
     invitation: int
     """Number, for kernel.revoke."""
     token: str
     """The secret that lets them in: in a Bearer header, or as `?token=` of a WebSocket."""
-    principal: str
-    """Id of whoever comes in first."""
-    username: str
-    """Name of whoever comes in first."""
     role: AccessRole
     """Their role."""
     expires: str | None = None
@@ -403,7 +359,6 @@ class RevokeResult(Result):
     revoked: list[int]
     """Numbers of the invitations that were good until now."""
     ended: int
-    """How many connections that had come in with them were ended."""
 
 
 @tool("kernel.invite", needs=Permission.OWN)
@@ -434,11 +389,10 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
     join = None
     if kernel.reached_at is not None:
         join = f"antiphon join {kernel.reached_at}?token={issued.token}"
-    return InviteResult(
-        invitation=issued.credential.number,
+    return InviteResult.of(
+        issued.principal,
+        invitation=number,
         token=issued.token,
-        principal=issued.principal.id,
-        username=issued.principal.username,
         role=kernel.members.role_of(issued.principal),
         expires=iso_time_if(expires),
         join=join,
@@ -511,11 +465,9 @@ class JoinsParams(Params):
     """Seconds to wait for somebody, if nobody has come since."""
 
 
-class JoinInfo(Result):
+class JoinInfo(PrincipalResult):
     """Somebody has come in who was not here."""
 
-    principal: str
-    username: str
     role: AccessRole
     """Their role."""
     invitation: int
@@ -529,7 +481,6 @@ class JoinsResult(Result):
     joins: list[JoinInfo]
     """One entry an arrival; further connections of somebody who is here are none."""
     last: int
-    """Value of `after` for the next call."""
 
 
 @tool("kernel.joins", needs=Permission.OWN)
@@ -542,9 +493,8 @@ async def joins(call: Call, params: JoinsParams) -> JoinsResult:
     after = access.last_join if params.after is None else params.after
     return JoinsResult(
         joins=[
-            JoinInfo(
-                principal=one.principal.id,
-                username=one.principal.username,
+            JoinInfo.of(
+                one.principal,
                 role=one.role,
                 invitation=one.credential,
                 time=iso_time(one.time),

@@ -16,6 +16,8 @@ from antiphon_kernel.access import (
 )
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import NoParams, Params, Result, tool
+from antiphon_kernel.tools._common import PrincipalResult
+from antiphon_kernel.tools.kernel import YEAR_MINUTES
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN, SessionId, as_name, resolve
@@ -30,7 +32,6 @@ from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 
 _NAME: Final = f"^{NAME_PATTERN.pattern}$"
-_YEAR_MINUTES: Final = 365 * 24 * 60
 
 GuestRole = Literal["editor", "viewer"]
 
@@ -46,21 +47,16 @@ class KeyAddParams(Params):
     """Their role; for somebody new an editor if absent."""
     known: bool = False
     """Whether `name` may be somebody whom the kernel knows already."""
-    minutes: int = Field(default=0, ge=0, le=_YEAR_MINUTES)
+    minutes: int = Field(default=0, ge=0, le=YEAR_MINUTES)
     """After how long nobody can come in with it any more; 0: never."""
 
 
-class KeyInfo(Result):
-    """One SSH key."""
+class KeyInfo(PrincipalResult):
+    """One SSH key, and whoever has it."""
 
     fingerprint: str
-    """`SHA256:…`, as OpenSSH prints it."""
     invitation: int
     """Its number among the credentials, as sessions name it."""
-    principal: str
-    """Id of whoever has it."""
-    username: str
-    """Name of whoever that is."""
     role: AccessRole
     """Their role now."""
     state: Literal["good", "expired", "revoked"]
@@ -81,7 +77,6 @@ class KeyRevokeParams(Params):
     """A key, or every key of one principal: one of the two."""
 
     fingerprint: str | None = Field(default=None, max_length=200)
-    """Fingerprint of a key."""
     principal: str | None = None
     """Username or id: every key of theirs."""
 
@@ -92,7 +87,6 @@ class KeyRevokeResult(Result):
     revoked: list[str]
     """Fingerprints of the keys that were good until now."""
     ended: int
-    """How many connections that had come in with them were ended."""
 
 
 @tool("key.add", needs=Permission.OWN)
@@ -199,7 +193,7 @@ class KeyRequestInfo(Result):
     request: int
     """Number, for key.decide."""
     fingerprint: str
-    """`SHA256:…`, as OpenSSH prints it: ask the person whether it is theirs."""
+    """Fingerprint of the key, as OpenSSH prints it: ask the person whether it is theirs."""
     type: str
     """Type of the key."""
     name: str
@@ -214,7 +208,6 @@ class KeyRequestsResult(Result):
     requests: list[KeyRequestInfo]
     """One entry a key."""
     last: int
-    """Value of `after` for the next call."""
 
 
 class KeyDecideParams(Params):
@@ -230,7 +223,6 @@ class KeyDecideResult(Result):
     """The decision, as it is stored."""
 
     fingerprint: str
-    """Fingerprint of the key."""
     username: str | None = None
     """Name of whoever has it: the claimed one, or with a number behind it if that is taken; absent
     if they are turned away."""
@@ -295,7 +287,6 @@ class SshCheckParams(Params):
     """A key."""
 
     fingerprint: str = Field(max_length=200)
-    """Fingerprint of a key."""
 
 
 class SshCheckResult(Result):
@@ -311,23 +302,18 @@ class SshOpenParams(Params):
     host: str
     """Session that lasts as long as the host does: all that it has opened ends with it."""
     fingerprint: str | None = Field(default=None, max_length=200)
-    """Fingerprint of the key."""
     invitation: str | None = Field(default=None, max_length=200)
     """Token of an invitation, of somebody in a browser."""
     client: str | None = Field(default=None, min_length=16, max_length=200)
     """A secret of the browser, by which it is known when it comes again with the invitation."""
 
 
-class SshOpenResult(Result):
-    """A new session at a host. The token is shown here and nowhere else."""
+class SshOpenResult(PrincipalResult):
+    """A new session at a host, and whose it is. The token is shown here and nowhere else."""
 
     session: str
     token: str
     """The secret with which the app of this session comes in, until the session ends."""
-    principal: str
-    """Id of whoever has come."""
-    username: str
-    """Name of whoever has come."""
     role: AccessRole
     """Their role."""
 
@@ -360,14 +346,12 @@ class SessionEndParams(Params):
     session: str = Field(min_length=1, max_length=NAME_LENGTH)
     """Its id, or a prefix of it that no other has."""
     reason: str = Field(default="", max_length=200)
-    """Message to the principal."""
 
 
 class EndedResult(Result):
     """Number of ended connections."""
 
     ended: int
-    """How many connections there were."""
 
 
 @tool("ssh.check", needs=Permission.OWN)
@@ -409,13 +393,7 @@ async def open_ssh(call: Call, params: SshOpenParams) -> SshOpenResult:
     via = VIA_WEB if params.invitation is not None else VIA_SSH
     actor = kernel.open_session(principal, via, credential=credential.number)
     token = kernel.ssh.add(actor, host)
-    return SshOpenResult(
-        session=actor.session,
-        token=token,
-        principal=principal.id,
-        username=principal.username,
-        role=actor.role,
-    )
+    return SshOpenResult.of(principal, session=actor.session, token=token, role=actor.role)
 
 
 @tool("ssh.ended", needs=Permission.OWN)
@@ -482,11 +460,10 @@ def _info(call: Call, fingerprint: str) -> KeyInfo:
     state: Literal["good", "expired", "revoked"] = "good"
     if not kernel.invitations.is_good(one):
         state = "revoked" if one.revoked is not None else "expired"
-    return KeyInfo(
+    return KeyInfo.of(
+        principal,
         fingerprint=one.fingerprint,
         invitation=one.number,
-        principal=principal.id,
-        username=principal.username,
         role=kernel.members.role_of(principal),
         state=state,
         added=iso_time(one.created),

@@ -25,10 +25,10 @@ from antiphon_kernel.layout import (
     ItemType,
     Layout,
     LayoutReading,
-    LayoutTail,
     PrefixBreak,
     first_break,
     item_text,
+    tail_texts,
 )
 from antiphon_kernel.registry import ContextParams, Result, tool
 from antiphon_kernel.storage import ChangeRow
@@ -161,8 +161,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     start = params.start if params.start is not None else max(0, count - (params.last or count))
     end = min(count, start + (params.limit or count))
     entries = [_entry(call, reading, index, params.text_limit) for index in range(start, end)]
-    tail = reading.tail.texts
-    size = sum(len(entry.text) for entry in entries) + sum(map(len, tail))
+    size = sum(len(entry.text) for entry in entries) + sum(map(len, reading.tail))
     what = f"The items have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "ask for the `last` ones")
     await context.wait_persisted()
@@ -176,7 +175,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
         items=entries,
         count=count,
         next=end if end < count else None,
-        tail=list(tail),
+        tail=list(reading.tail),
         changed=changed,
     )
 
@@ -312,4 +311,4 @@ async def _read(
         announcement = await read_announcement(context, reader, reading.items, now, since)
         files = await file_changes(call.kernel, reading.items)
         announcement = replace(announcement, files=files)
-    return replace(reading, tail=LayoutTail(sources, announcement))
+    return replace(reading, tail=tail_texts(sources, announcement))

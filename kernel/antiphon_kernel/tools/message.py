@@ -55,7 +55,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
-from antiphon_kernel.tools._common import check_hiding, read_stored_files
+from antiphon_kernel.tools._common import PageResult, check_hiding, read_stored_files
 from antiphon_kernel.tools.context import create_fork
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -100,15 +100,11 @@ class MessageInfo(SiblingPlace):
     """Role and content blocks."""
 
 
-class MessageListResult(Result):
+class MessageListResult(PageResult):
     """Messages of a conversation."""
 
     messages: list[MessageInfo]
     """In the order of the conversation, or of the branches."""
-    truncated: bool
-    next: str | None = None
-    """Value of `after_message` for the rest."""
-    next_name: str | None = None
 
 
 class SiblingsResult(MessageListResult):
@@ -437,13 +433,12 @@ def _check_unparted(path: Sequence[Message]) -> None:
     try:
         open_tool_uses(path)
     except CorrelationError as error:
-        raise CorrelationError(
-            error.problem,
-            f"{error.reason}: a call is never parted from its result; keep the call, or change"
-            " both in a branch of their own",
-            path=error.path,
-            call_id=error.call_id,
-        ) from error
+        error.reason += (
+            ": a call is never parted from its result; keep the call, or change both in a branch"
+            " of their own"
+        )
+        error.say_where()
+        raise
 
 
 def _require_text_blocks(context: Context, message: PathMessage) -> None:
@@ -798,10 +793,10 @@ async def search_messages(call: Call, params: MessageSearchParams) -> MessageLis
     check_limit(size, limits, "query_code_points", what, "look for a part of it")
     context = await call.context(params.context)
     last, trees = await _last_shown(call, params), call.kernel.trees
-    branch = await trees.branch(context)
-    family, wanted = trees.family(branch), params.text.casefold()
+    await trees.branch(context)
+    family, wanted = trees.family(context), params.text.casefold()
     if last is not None and all(one.context is not last[0] for one in family):
-        raise _no_place(params.after_message, f"the conversation of {branch.context.label}")
+        raise _no_place(params.after_message, f"the conversation of {context.label}")
     first_of: dict[TreeNode, tuple[Branch, int]] = {}
     for one in family:
         for index, node in enumerate(one.nodes[1:]):

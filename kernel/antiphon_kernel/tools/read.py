@@ -12,9 +12,9 @@ from antiphon_kernel.contexts import BlockInfo, Context, header_values
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.files.file_contexts import FILE_PREFIX, FilePlace
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, ContextParams, Params, Result, TextParams, tool
+from antiphon_kernel.registry import REFERENCES, ContextParams, Params, TextParams, tool
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
-from antiphon_kernel.tools._common import block_in, check_text, check_version
+from antiphon_kernel.tools._common import PageResult, block_in, check_text, text_at
 from antiphon_kernel.types.clock import iso_time_if
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, invalid_params
@@ -34,7 +34,6 @@ class ReadParams(TextParams):
     """Block and range to read."""
 
     line_numbers: bool = False
-    """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
     """All of it if absent, or the lines that `block_id` names: `file:PATH#L10-L20`."""
     version: int | None = None
@@ -66,12 +65,7 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     context, block = await call.block(params.block_id)
     section = params.section
     check_text(context.document, block, section)
-    if params.version is not None and params.version != context.blocks.version(block):
-        check_version(context, block, params.version)
-        text = (await context.history(block)).text(section, params.version)
-    else:
-        text = context.document.text(block, section)
-    content = text
+    content = text = await text_at(context, block, params.version, section)
     lines = range(params.range.start, params.range.end) if params.range is not None else None
     if lines is None and params.block_id.startswith(FILE_PREFIX):
         lines = FilePlace.parse(params.block_id).lines
@@ -125,15 +119,11 @@ class BlockSummary(BlockInfo):
     """Whether a newer version than that on disk has come in meanwhile."""
 
 
-class ListResult(Result):
+class ListResult(PageResult):
     """Blocks in document order."""
 
     blocks: list[BlockSummary]
     """In document order."""
-    truncated: bool
-    next: str | None = None
-    """Value of `after_block` for the rest."""
-    next_name: str | None = None
 
 
 @tool("block.list", needs=Permission.READ, errors=REFERENCES)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
+from math import inf
 
 from pydantic import Field
 
@@ -12,8 +14,8 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, TextParams, tool
 from antiphon_kernel.storage import IndexedText, SearchFilter
-from antiphon_kernel.text.search import Found, LiteralQuery, Match, Query, RegexQuery, search_text
-from antiphon_kernel.tools._common import check_text
+from antiphon_kernel.text.search import Found, Match, Query, search_text
+from antiphon_kernel.tools._common import PageResult, check_text
 from antiphon_kernel.types.enums import ANSWERING_KINDS, BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
@@ -22,8 +24,8 @@ from antiphon_kernel.validation import check_limit
 _ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorCode.TOO_LARGE)
 
 
-class BlockSearchParams(TextParams):
-    """Search query for one block. A match lies within one line."""
+class SearchParams(Params):
+    """A search query. A match lies within one line."""
 
     query: str
     """Exactly these characters, or a regular expression."""
@@ -32,19 +34,20 @@ class BlockSearchParams(TextParams):
 
     `^` and `$` are the ends of a line, and nothing matches a newline.
     """
+
+
+class BlockSearchParams(TextParams, SearchParams):
+    """Search query for one block."""
+
     context_lines: int = Field(default=2, ge=0, le=100)
     """Lines to give above and below each match."""
     max_matches: int = Field(default=20, ge=1, le=1_000)
     """Stop after so many matches."""
 
 
-class KernelSearchParams(Params):
-    """Search query for all blocks of all contexts. A match lies within one line."""
+class KernelSearchParams(SearchParams):
+    """Search query for all blocks of all contexts."""
 
-    query: str
-    """Exactly these characters, or a regular expression."""
-    regex: bool = False
-    """Take `query` for a regular expression, as in block.search."""
     kinds: list[BlockKind] = Field(default=[BlockKind.FILE], min_length=1)
     """Only blocks of these kinds."""
     path_prefix: str | None = None
@@ -68,7 +71,7 @@ class BlockSearchResult(Result):
     """The version of the block that was searched."""
 
 
-class BlockMatches(Result):
+class BlockMatches(BlockSearchResult):
     """The matches in one block."""
 
     block_id: str
@@ -76,24 +79,13 @@ class BlockMatches(Result):
     kind: str
     path: str | None = None
     """The file it is about."""
-    version: int
-    """The version of the block that was searched."""
-    matches: list[Match]
-    """In the order of the text."""
-    truncated: bool
-    """Whether the block has more matches than these."""
 
 
-class KernelSearchResult(Result):
+class KernelSearchResult(PageResult):
     """Blocks with matches, in the order in which they were created, context by context."""
 
     results: list[BlockMatches]
     """One entry a block."""
-    truncated: bool
-    """Whether more blocks have matches."""
-    next: str | None = None
-    """Value of `after_block` for the rest."""
-    next_name: str | None = None
     unsearched: list[str] | None = None
     """Labels of contexts that are damaged, and so were searched as last indexed, if at all."""
 
@@ -101,7 +93,7 @@ class KernelSearchResult(Result):
 @tool("block.search", needs=Permission.READ, errors=_ERRORS)
 async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResult:
     """Find text in a block: for each match its line, its columns and the lines around it."""
-    query = _query(params.query, params.regex, call.kernel.limits)
+    query = _query(params, call.kernel.limits)
     context, block = await call.block(params.block_id)
     check_text(context.document, block, params.section)
     text, version = context.document.text(block, params.section), context.blocks.version(block)
@@ -127,7 +119,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     shows it.
     """
     kernel = call.kernel
-    query = _query(params.query, params.regex, kernel.limits)
+    query = _query(params, kernel.limits)
     await kernel.open_contexts.flush()
     changes = await kernel.search.changes()
     after = 0
@@ -170,13 +162,9 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     )
 
 
-class FileSearchParams(Params):
-    """Search query for the files of the project. A match lies within one line."""
+class FileSearchParams(SearchParams):
+    """Search query for the files of the project."""
 
-    query: str
-    """Exactly these characters, or a regular expression."""
-    regex: bool = False
-    """Take `query` for a regular expression, as in block.search."""
     glob: str | None = None
     """Only in paths that match, as in file.list."""
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -200,7 +188,7 @@ async def file_search(call: Call, params: FileSearchParams) -> FileSearchResult:
     """
     kernel, by = call.kernel, call.actor.principal
     call.check_files("")
-    query = _query(params.query, params.regex, kernel.limits)
+    query = _query(params, kernel.limits)
     paths = await kernel.files.listed(params.glob, by)
     texts = {one.path.shown: one.now().text for one in kernel.files.opened()}
     likely = await ripgrep(kernel.project, params.query, is_regex=params.regex)
@@ -218,13 +206,13 @@ async def file_search(call: Call, params: FileSearchParams) -> FileSearchResult:
     return FileSearchResult(hits=hits[: params.limit], truncated=len(hits) > params.limit)
 
 
-def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:
-    size = len(wanted)
+def _query(params: SearchParams, limits: Limits) -> Query:
+    wanted, size = params.query, len(params.query)
     what = f"The query has {size} code points"
     check_limit(size, limits, "query_code_points", what, "look for a part of it")
-    if not is_regex:
-        return LiteralQuery(wanted)
-    return RegexQuery(wanted, seconds=limits.regex_seconds, line_seconds=limits.regex_line_seconds)
+    is_plain = not params.regex
+    pattern, seconds = (re.escape(wanted), inf) if is_plain else (wanted, limits.regex_seconds)
+    return Query(pattern, seconds=seconds, line_seconds=limits.regex_line_seconds)
 
 
 def _search_batch(

@@ -57,7 +57,7 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, invalid_params
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.ids import BlockId
-from antiphon_kernel.types.json_validation import unique_names
+from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation import without_damage
@@ -152,7 +152,11 @@ class ErrorLine(_RecordLine):
 
 
 Line = ContextLine | PrincipalLine | BlobLine | BlockLine | EndLine | ErrorLine
-_UNTYPED: Final = "it has no `type`, which is context, principal, blob, block or end"
+_SAID: Final = {
+    "json_invalid": "it has half a surrogate pair, or is nested too deep",
+    "union_tag_not_found": "it has no `type`, which is context, principal, blob, block or end",
+}
+"""Words for what the validator says in its own, by the type of its complaint."""
 _LINES: Final[TypeAdapter[Line]] = TypeAdapter(Annotated[Line, Field(discriminator="type")])
 
 _DEFAULTS: Final = {
@@ -181,31 +185,18 @@ def read_line(number: int, line: bytes) -> Line:
         AntiphonError: invalid_params, naming the line.
     """
     try:
+        parse_json(line.decode(), pairs=unique_names)  # the validator takes the last one
         read: Line = _LINES.validate_json(line)
-        json.loads(line, object_pairs_hook=unique_names)  # the validator takes the last one
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        if first["type"] == "json_invalid" and _has_half_surrogate(line):
-            raise refusal(number, "it has half a surrogate pair; write whole characters") from error
         where = truncate(".".join(map(str, first["loc"])))
-        said = first["msg"].replace(" at line 1 column ", " at column ")
-        what = _UNTYPED if first["type"] == "union_tag_not_found" else said
+        what = _SAID.get(first["type"], first["msg"])
         raise refusal(number, f"{where}: {what}" if where else what) from error
     except ValueError as error:
-        raise refusal(number, str(error)) from error
+        raise refusal(number, str(error).replace("line 1 column", "column")) from error
     if isinstance(read, ContextLine) and read.format != FORMAT:
         raise refusal(number, f"it has the format {read.format}, this antiphon reads {FORMAT}")
     return read
-
-
-def _has_half_surrogate(line: bytes) -> bool:
-    try:
-        json.dumps(json.loads(line), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    except (ValueError, RecursionError):
-        return False
-    return False
 
 
 def refusal(line: int, what: str) -> AntiphonError:
@@ -330,29 +321,19 @@ async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[st
 
     Blocks that are cut out are left out.
 
-    Each piece is on disk; each block is as of one moment.
+    Each block is as of one moment, and on disk.
     """
     document, slices = context.document, TimeSlice()
-    parts = [f"# {context.label}\n"]
-    size = 0
+    yield f"# {context.label}\n"
     for block in tuple(document.block_ids()):
         header = document.header(block)
-        if is_cut_out(header):
-            await slices.pause()
-            continue
-        text = (
-            document.peek_text(block) if document.schema(block) == TEXT else render(document, block)
-        )
-        heading = _heading(header, kernel.members.find(header.author).username)
-        parts.append(f"\n{heading}\n\n{_body(header, text)}")
-        size += len(parts[-1])
-        if size >= _PIECE:
+        if not is_cut_out(header):
+            is_text = document.schema(block) == TEXT
+            text = document.peek_text(block) if is_text else render(document, block)
+            heading = _heading(header, kernel.members.find(header.author).username)
             await context.wait_persisted()
-            yield "".join(parts)
-            parts, size = [], 0
+            yield f"\n{heading}\n\n{_body(header, text)}"
         await slices.pause()
-    await context.wait_persisted()
-    yield "".join(parts)
 
 
 def _heading(header: BlockHeader, username: str) -> str:

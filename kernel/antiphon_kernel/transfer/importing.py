@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Final
 
@@ -174,16 +174,36 @@ class _ImportReader:
                 "The last line is missing, which says how many blocks there are: the export was"
                 " broken off. Nothing was imported; export again.",
             )
-        for block, parent in self._parents.items():
-            await slices.pause()
-            if parent is not None and parent not in self._parents:
-                with _naming(self._lines[block]):
-                    raise _refusal(block, f"its parent {quote(parent)} is not in the export")
-        await _check_parents(self._parents, self._kernel.limits.parent_depth, self._lines, slices)
+        await self._check_parents(slices)
         if not self._members:
             # An empty context names nobody; then whoever imports it is its first member.
             self._introduce(self._actor.principal)
         return self._commits
+
+    async def _check_parents(self, slices: TimeSlice) -> None:
+        """Refuse parents that are not there or run in a circle, and chains that no tool makes.
+
+        Blocks that should answer something and do not are as they were where they come from.
+        """
+        parents, limit = self._parents, self._kernel.limits.parent_depth
+        above: dict[str | None, int] = {None: -1}
+        for block in parents:
+            await slices.pause()
+            chain: list[str] = []
+            at: str | None = block
+            while at not in above:
+                if at not in parents:
+                    with _naming(self._lines[chain[-1]]):
+                        raise _refusal(chain[-1], f"its parent {quote(at)} is not in the export")
+                above[at] = limit  # whoever comes by again has run in a circle
+                chain.append(at)
+                at = parents[at]
+            for count, one in enumerate(reversed(chain), above[at] + 1):
+                above[one] = count
+            if above[block] >= limit:
+                what = f"run in a circle, or are more than {limit - 1}"
+                with _naming(self._lines[block]):
+                    raise _refusal(block, f"the parents above it {what}")
 
     def close(self) -> None:
         """Let go of the document."""
@@ -414,33 +434,6 @@ def _naming(line: int) -> Iterator[None]:
         error.message = f"Line {line}: {error.message}"
         error.details = {**error.details, "line": line}
         raise
-
-
-async def _check_parents(
-    parents: Mapping[str, str | None], limit: int, lines: Mapping[str, int], slices: TimeSlice
-) -> None:
-    """Refuse parents that run in a circle, and chains of them that no tool would let grow so long.
-
-    Blocks that should answer something and do not are as they were where they come from.
-    """
-    above: dict[str, int] = {}
-    for block in parents:
-        await slices.pause()
-        chain: list[str] = []
-        at: object = block
-        while isinstance(at, str) and at in parents and at not in above:
-            above[at] = limit  # whoever comes by again has run in a circle
-            chain.append(at)
-            at = parents[at]
-        count = above.get(at, -1) if isinstance(at, str) else -1
-        for one in reversed(chain):
-            count += 1
-            above[one] = count
-        if count >= limit:
-            with _naming(lines[block]):
-                raise _refusal(
-                    block, f"the parents above it run in a circle, or are more than {limit - 1}"
-                )
 
 
 def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:

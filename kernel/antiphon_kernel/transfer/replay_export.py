@@ -27,7 +27,7 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import without
 from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.tasks import TimeSlice
-from antiphon_kernel.text.search import RegexQuery, line_end
+from antiphon_kernel.text.search import Query, line_end
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.transfer.exporting import header_fields
 from antiphon_kernel.types.block_metadata import (
@@ -225,7 +225,7 @@ class _Redaction:
                 if _OVER_LINES.search(one):
                     what = f"{quote(one)} looks for more than a line, and would hide nothing"
                     raise invalid_params(f"{what}: give a pattern for each line.")
-            self._queries = [RegexQuery(one, **seconds) for one in patterns]
+            self._queries = [Query(one, **seconds) for one in patterns]
         self._texts = defaultdict[str, str](str)
         self._numbers = defaultdict[str, "array[int]"](lambda: array("I"))
         """Of the characters of each text, as it is now."""

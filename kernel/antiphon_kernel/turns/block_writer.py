@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,11 +15,15 @@ from typing import Any, Literal
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import ROUND
+from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.shell import run_shell, wants_terminal
 from antiphon_kernel.tasks import run_uninterrupted
+from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools.edit import append, append_streamed
+from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import check_value, reject_long_text
@@ -118,10 +123,16 @@ class BlockWriter:
 
         def change() -> None:
             document.set_fields(block, **fields)
-            if text is not None and document.text(block) != text:
-                document.splice(block, 0, document.length(block), text)
+            for one in () if text is None else plan_difference(document.text(block), text):
+                document.splice(block, one.offset, one.deleted, one.inserted)
 
         context.write(self.actor, "status", change, blocks=[block], undo=None)
+
+    async def count(self, used: TokenUsage, asker: PrincipalId, block: str | None) -> None:
+        """Add what was used to the sums of the kernel, and say so in a block, if there is one."""
+        if block is not None:
+            self.describe(block, metadata={USAGE: used.as_json()})
+        await self.kernel.usage.add(self.context.id, self.actor.principal.id, asker, used)
 
     async def finish(self, block: str, status: Status, **fields: object) -> None:
         """End a block; one that somebody else has ended already stays as it is."""
@@ -134,19 +145,17 @@ class BlockWriter:
             if block not in self.kernel.tool_permissions.undecided:
                 await self.finish(block, status, **fields)
 
-    async def open_command(self, command: str, call_id: str) -> CallBlocks:
+    async def open_command(self, command: str) -> CallBlocks:
         """Create the blocks of a person's command that is about to run; both, even if cancelled."""
 
         async def create() -> CallBlocks:
-            fields = {"input": {"command": command}, **_call_fields(SHELL, call_id)}
+            fields = {"input": {"command": command}, **_call_fields(SHELL)}
             call = await self.create(BlockKind.TOOL_CALL, None, command, **fields)
             return await self.open_result(call)
 
         return await run_uninterrupted(create())
 
-    async def begin_call(
-        self, parent: str, call_id: str, name: str, content: str, made_in: int
-    ) -> str:
+    async def begin_call(self, parent: str, name: str, content: str, made_in: int) -> str:
         """Create the block of a model's call, which is pending until it runs.
 
         Args:
@@ -154,7 +163,7 @@ class BlockWriter:
             content: the arguments, as far as they are known.
             made_in: the round of the turn that the model makes it in.
         """
-        fields = {**_call_fields(name, call_id), ROUND: made_in}
+        fields = {**_call_fields(name), ROUND: made_in}
         return await self.create(BlockKind.TOOL_CALL, parent, content, status="pending", **fields)
 
     async def open_result(self, call: str) -> CallBlocks:
@@ -189,10 +198,10 @@ class BlockWriter:
         self._open.remove(block)
 
 
-def _call_fields(name: str, call_id: str) -> dict[str, Any]:
+def _call_fields(name: str) -> dict[str, Any]:
     kind = ToolKind.MCP if "__" in name else ToolKind.BUILTIN
     kind = ToolKind.SHELL if name == SHELL else kind
-    return {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
+    return {"tool_kind": kind, "tool_name": name, "tool_call_id": uuid.uuid4().hex}
 
 
 class KeptOutput:

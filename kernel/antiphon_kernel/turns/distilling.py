@@ -13,10 +13,10 @@ from typing import Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import Context, WriterPresence
+from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.contexts.lineage.drifting import Changes, write_drift
 from antiphon_kernel.conversation import current_layout
-from antiphon_kernel.kernel import Call, DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.layout import ItemType, LayoutItem, ModelRequest, visible
 from antiphon_kernel.layout.summary import head_and_tail, quote_turns
 from antiphon_kernel.layout.text_forms import block_title
@@ -30,7 +30,6 @@ from antiphon_kernel.providers import (
 )
 from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.storage import DriftRow
-from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.tools.drift import ERRORS, DeliveredResult, check_open, lineage_of, wakes
 from antiphon_kernel.tools.drift_merge import MOST_BLOCKS
@@ -38,10 +37,10 @@ from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.prompt_reading import AnsweringModel
 from antiphon_kernel.turns.runner import Job, runner_of
-from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.drift import DriftOrigin
 from antiphon_kernel.types.enums import DriftKind, Status
 from antiphon_kernel.types.errors import invalid_params
+from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.json_validation import replace_half_characters
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import Permission
@@ -137,7 +136,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     else:
         asker = Asker(kernel, actor, Permission.WRITE)
         job = Job(target.id, model.config.name, model=model.config.name)
-        write = partial(made.write, model, asker.session, job)
+        write = partial(made.write, model, asker.session)
         runner_of(kernel).start_writing(target, job, asker, write)
         await asyncio.wait({job.task})
     return DeliveredResult.of(kernel, replace(written.row, outcome=made.outcome))
@@ -161,21 +160,16 @@ class Distillation:
         self,
         model: AnsweringModel,
         asker: Actor,
-        job: Job,
         writer: BlockWriter,
         presence: WriterPresence,
     ) -> None:
         """Write it, and end its block."""
         block, document = self.block, self.context.document
-        self.kernel.writers.writes(writer.actor, block)
+        writer.adopt(block)
         presence.write_in(block)
         self.outcome = "It was stopped while it was written."
         try:
             failure = await self._stream(model, writer, asker.principal.id)
-        except asyncio.CancelledError:
-            stop = self.kernel.writers.interrupt
-            stop(self.context, {block}.__contains__, stopped_by=job.stopped_by)
-            raise
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
             _log.exception("the summary %s was not written", block)
             failure = str(error) or type(error).__name__
@@ -186,49 +180,37 @@ class Distillation:
         failure = failure or ("" if text else "the model has answered nothing.")
         self.outcome = failure and f"The summary was not written to its end: {failure}"
         after = f"{text}\n\n{self.outcome}".strip() if failure else name_blocks(text, self.names)
-
-        def change() -> None:
-            for one in plan_difference(text, after):
-                document.splice(block, one.offset, one.deleted, one.inserted)
-            status = Status.ERROR if failure else Status.DONE
-            document.set_fields(block, status=status, is_error=bool(failure))
-
-        self.context.write(writer.actor, "status", change, blocks=[block], undo=None)
+        writer.describe(block, text=after)
+        status = Status.ERROR if failure else Status.DONE
+        await writer.finish(block, status, is_error=bool(failure))
         if not failure:
             self.announce(asker)
 
-    async def _stream(self, model: AnsweringModel, writer: BlockWriter, asker: str) -> str:
+    async def _stream(self, model: AnsweringModel, writer: BlockWriter, asker: PrincipalId) -> str:
         """Write what the model says into the block; return its provider's error if any."""
-        context, principal = self.context, writer.actor.principal.id
-        reader = await runner_of(self.kernel).reader(context, model, principal)
+        context = self.context
+        reader = await runner_of(self.kernel).reader(context, model, writer.actor.principal.id)
         budget = reader.budget or _WINDOW
         room = int(budget / model.calibration.factor * _FILLED) - estimate_text(INSTRUCTIONS)
         conversation = ModelRequest((UserMessage((TextBlock(numbered_text(self.items, room)),)),))
         most = reader.answer_tokens(budget)
         prompt = ModelPrompt(conversation, INSTRUCTIONS, max_tokens=most)
-
-        async def read() -> ModelPrompt:
-            return prompt
-
-        async with aclosing(model.provider.stream(RoundRequest(context.id, 0, read))) as events:
+        async with aclosing(model.provider.stream(RoundRequest(context.id, 0, prompt))) as events:
             async for event in events:
                 match event:
                     case TextDelta(text):
                         await writer.append(self.block, replace_half_characters(text))
                     case TokenUsage():
-                        used = event.priced(model.config.price)
-                        writer.describe(self.block, metadata={USAGE: used.as_json()})
-                        await self.kernel.usage.add(context.id, principal, asker, used)
+                        await writer.count(event.priced(model.config.price), asker, self.block)
                     case ProviderError(message):
                         return message
         return ""
 
     def announce(self, actor: Actor) -> None:
         """Let models answer it, if they are to."""
-        text = self.context.document.text(self.block)
-        self.kernel.drifted.notify(
-            DeliveredDrift(self.context, self.block, text, actor, self.wakes)
-        )
+        if self.wakes:
+            text = self.context.document.text(self.block)
+            self.kernel.submissions.notify(Submission(self.context, self.block, text, actor))
 
 
 def numbered_text(items: Sequence[LayoutItem], room: int) -> str:

@@ -89,7 +89,7 @@ async def list_models(call: Call, params: ModelListParams) -> ModelListResult:
     found = await asyncio.to_thread(lambda: [get(name) for name in models])
     return ModelListResult(
         models=[_info(models, config, is_owner=is_owner) for config in found],
-        problems=list(models.problems) if is_owner else [],
+        problems=list(models.config.problems) if is_owner else [],
         advice=None if found else NO_MODEL,
     )
 
@@ -167,12 +167,8 @@ async def _check(models: Models, name: str) -> CheckedModel:
 
 async def _ask(provider: Provider) -> ProviderError | None:
     """Return the error that a short request fails with; None if it is answered."""
-
-    async def read() -> ModelPrompt:
-        question = UserMessage((TextBlock("Say OK."),))
-        return ModelPrompt(ModelRequest((question,)), max_tokens=_CHECK_TOKENS)
-
-    request = RoundRequest(_NO_CONTEXT, 0, read=read)
+    question = ModelRequest((UserMessage((TextBlock("Say OK."),)),))
+    request = RoundRequest(_NO_CONTEXT, 0, ModelPrompt(question, max_tokens=_CHECK_TOKENS))
     async with aclosing(provider.stream(request)) as events:
         async for event in events:
             match event:

@@ -66,11 +66,9 @@ class _Offer:
     """Name in the registry."""
     doc: str
     params: str = ""
-    """Parameters that models are told of."""
+    """Parameters that models are told of, and may give."""
     about: Mapping[str, str] = field(default_factory=dict)
     """Descriptions of parameters."""
-    refused: tuple[str, ...] = ()
-    """Parameters that are not theirs to give."""
     preset: Mapping[str, Any] = field(default_factory=dict)
     """Values of parameters that a model leaves out."""
     schemas: Mapping[str, Any] = field(default_factory=dict)
@@ -83,19 +81,13 @@ class _Offer:
 
 
 _OFFERS: Final = (
-    _Offer(
-        "block.list",
-        "List blocks of the context in order.",
-        "context kind after_block limit",
-        refused=("depth",),
-    ),
+    _Offer("block.list", "List blocks of the context in order.", "context kind after_block limit"),
     _Offer(
         "block.read",
         "Read a block, or some lines of it. Lines are numbered from 0, in front of a tab; the"
         " version that is named is the base_version of an edit.",
         "block_id section range version",
         {"range": "Lines, the end exclusive.", "version": "An earlier one."},
-        ("line_numbers",),
         {"line_numbers": True},
         {"range": _RANGE_OF_LINES},
     ),
@@ -109,7 +101,6 @@ _OFFERS: Final = (
         "Write a text that stays, such as a plan; an answer is simply said.",
         "content parent_id after",
         {"after": "Stands behind it."},
-        ("context", "role", "kind", "schema", "status", "metadata"),
         {"kind": "text", "status": "done"},
         {"content": {"type": "string"}},
     ),
@@ -151,25 +142,10 @@ _OFFERS: Final = (
         "Copy blocks of this context, or its last answer, into another one.",
         "to blocks wake",
         {"wake": "Ask for an answer."},
-        ("context",),
     ),
-    _Offer(
-        "drift.pull",
-        "Copy blocks of another context into this one.",
-        "source blocks",
-        refused=("context", "wake"),
-    ),
-    _Offer(
-        "drift.distill",
-        "Sum up a context, or blocks of it, in this one.",
-        "source blocks",
-        refused=("context", "wake", "model"),
-    ),
-    _Offer(
-        "context.usage",
-        "Estimate the tokens of the context.",
-        refused=("exclude_contributions", "include_only_contributions", "model"),
-    ),
+    _Offer("drift.pull", "Copy blocks of another context into this one.", "source blocks"),
+    _Offer("drift.distill", "Sum up a context, or blocks of it, in this one.", "source blocks"),
+    _Offer("context.usage", "Estimate the tokens of the context."),
     _Offer(
         "kernel.search",
         "Find text in all contexts.",
@@ -181,7 +157,6 @@ _OFFERS: Final = (
         "Read a file of the project, or some lines of it, numbered as by block_read.",
         "path start_line end_line",
         {"end_line": "Exclusive."},
-        ("line_numbers",),
         {"line_numbers": True},
     ),
     _Offer(
@@ -189,7 +164,6 @@ _OFFERS: Final = (
         "List files of the project.",
         "glob after",
         {"glob": "Such as src/**/*.py."},
-        ("changed",),
         {"limit": 200},
     ),
     _Offer("file.search", "Find lines in files of the project.", "query regex glob limit"),
@@ -199,13 +173,11 @@ _OFFERS: Final = (
         " of the lines from start_line to end_line (exclusive).",
         "path old_text new_text start_line end_line base_version",
         {"base_version": "Of the lines."},
-        ("dry_run",),
     ),
     _Offer(
         "file.patch",
         "Apply a unified diff to files that you have read, all or none; --- /dev/null makes one.",
         "patch",
-        refused=("dry_run",),
     ),
     _Offer("file.create", "Make a file.", "path content"),
 )
@@ -341,7 +313,8 @@ class ModelTools:
         return await self._prepare(offer, tool, arguments)
 
     async def _prepare(self, offer: _Offer, tool: Tool, said: Mapping[str, Any]) -> PreparedCall:
-        if hidden := [name for name in said if name in offer.refused]:
+        untold = tool.params.model_fields.keys() - offer.params.split()
+        if hidden := [name for name in said if name in untold]:
             raise invalid_params(f"{offer.name} does not take {', '.join(hidden)}.")
         arguments = {**offer.preset, **{key: one for key, one in said.items() if one is not None}}
         for key in _REFERENCES:

@@ -66,39 +66,29 @@ class Models:
         self,
         providers: Mapping[str, Provider] | None = None,
         *,
-        configs: Mapping[str, ModelConfig] | None = None,
         auto_play: bool = False,
         opening: str = OPENING,
-        permissions: Mapping[str, PermissionPolicy] | None = None,
         config: KernelConfig | None = None,
     ) -> None:
         """
         Args:
-            providers: models that are open already; they come before those of `config`.
-            configs: configurations of these, where they have one.
+            providers: models that are open already, by name; recordings, unless `config` has them.
             opening: message of the kernel that they answer if they begin by themselves.
-            permissions: policies for the tool calls of models, by name.
         """
         self.config = config or KernelConfig()
         """Settings that its models share."""
-        self.problems = self.config.problems
-        """Everything that is wrong with what is configured."""
-        self._permissions = dict(permissions or {})
         self.opening = opening
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
-        # By name, in order.
-        self._configs = {
-            name: (configs or {}).get(name) or ModelConfig(name, ModelKind.SCRIPTED, "")
-            for name in providers or ()
-        }
         self._providers = dict(providers or {})
+        # By name, in order.
+        self._configs = {one: ModelConfig(one, ModelKind.SCRIPTED, "") for one in self._providers}
+        self._configs |= {one.name: one for one in self.config.models}
         self._opened: dict[str, AnsweringModel] = {}
         self.looked = asyncio.Event()
         """Set once servers that are looked for have answered, or have not."""
         if not self.config.discovery.local_ports:
             self.looked.set()
-        self.add(self.config.models)
 
     def add(self, configs: Iterable[ModelConfig]) -> None:
         """Add models whose names are free, after those that are there."""
@@ -162,8 +152,6 @@ class Models:
     def permissions(self, name: str) -> PermissionPolicy:
         """Return the policy for the tool calls of a model or an agent; recordings may do what is
         in them unless their configuration says otherwise."""
-        if name in self._permissions:
-            return self._permissions[name]
         agent = next((one for one in self.config.agents if one.name == name), None)
         config = self._configs.get(name) or agent
         if config is None:
@@ -174,15 +162,12 @@ class Models:
 
     async def close(self) -> None:
         """Close the providers that were opened; one that fails does not keep the others open."""
-        closing = {
-            name: provider.close()
-            for name, provider in self._providers.items()
-            if hasattr(provider, "close")
-        }
-        ended = await asyncio.gather(*closing.values(), return_exceptions=True)
-        for name, error in zip(closing, ended, strict=True):
-            if error is not None:
-                _log.error("the model %s could not be closed", name, exc_info=error)
+        for name, provider in self._providers.items():
+            try:
+                if hasattr(provider, "close"):
+                    await provider.close()
+            except Exception:  # noqa: BLE001  the others are closed all the same
+                _log.exception("the model %s could not be closed", name)
 
 
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:

@@ -14,8 +14,8 @@ from antiphon_kernel.layout import (
     Announcement,
     CompactionError,
     LayoutReading,
-    LayoutTail,
     ModelRequest,
+    tail_texts,
     weigh,
 )
 from antiphon_kernel.messages import (
@@ -27,7 +27,7 @@ from antiphon_kernel.messages import (
     estimate_tools,
 )
 from antiphon_kernel.providers.model_config import ModelConfig
-from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, Provider, ToolDefinition
+from antiphon_kernel.providers.provider import ModelPrompt, Provider, ToolDefinition
 from antiphon_kernel.tools.compaction import write_summary
 from antiphon_kernel.tools.file_references import file_changes, read_file_references
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -155,7 +155,7 @@ class PromptReader:
             return read
         return replace(read, prompt=replace(prompt, max_tokens=self.answer_tokens(read.estimate)))
 
-    async def _tail(self, reading: LayoutReading) -> LayoutTail:
+    async def _tail(self, reading: LayoutReading) -> tuple[str, ...]:
         context = self.context
         announcement = await read_announcement(
             context,
@@ -166,7 +166,7 @@ class PromptReader:
         )
         files = await file_changes(self.kernel, reading.items)
         announcement = self.announced(replace(announcement, files=files))
-        return LayoutTail(shown_sources(context.document), announcement)
+        return tail_texts(shown_sources(context.document), announcement)
 
     async def read_within(self) -> ReadPrompt:
         """Return the prompt as it is now, compacted first if it is larger than the model takes.
@@ -255,12 +255,12 @@ class PromptReader:
             return self.model.config.max_tokens or _DEFAULT_ANSWER
         return clamp_max_tokens(self.model.config.max_tokens or window.output, window, estimate)
 
-    async def _files(self, conversation: ModelRequest) -> Mapping[str, PromptFile]:
-        files: dict[str, PromptFile] = {}
+    async def _files(self, conversation: ModelRequest) -> Mapping[str, bytes]:
+        files: dict[str, bytes] = {}
         for message in conversation.messages:
             for block in message.content:
                 if isinstance(block, ImageBlock | DocumentBlock) and block.hash not in files:
                     data = await self.kernel.journal.blob(block.hash)
                     if data is not None:
-                        files[block.hash] = PromptFile(block.media_type, data)
+                        files[block.hash] = data
         return files

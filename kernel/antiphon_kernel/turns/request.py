@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.layout import BlockAuthor, BlockPosition
+from antiphon_kernel.layout import BlockAuthor, BlockPosition, item_text
 from antiphon_kernel.messages import ModelWindow, clamp_max_tokens, dump_message
 from antiphon_kernel.providers import RemoteProvider
 from antiphon_kernel.registry import Params, Result, tool
@@ -92,7 +91,7 @@ async def context_request(call: Call, params: ContextRequestParams) -> ContextRe
             window = asked.model.config.window
     wanted = params.max_tokens if params.max_tokens is not None else window.output
     messages = [dump_message(message) for message in conversation.messages]
-    size = sum([part.code_points for part in reading.parts])
+    size = sum([len(item_text(item, reading.reader)) for item in reading.items])
     what = f"The messages have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "exclude blocks")
     await context.wait_persisted()
@@ -125,9 +124,7 @@ async def _payload(asked: PromptReader, read: ReadPrompt) -> dict[str, Any]:
     """Return the body of the request, without a key, wherever one may stand in it."""
     provider, config = asked.model.provider, asked.model.config
     assert isinstance(provider, RemoteProvider)
-    # What says it may import a library.
-    body = await asyncio.to_thread(provider.payload, read.prompt)
-    text = json.dumps(thaw(body), ensure_ascii=False)
+    text = json.dumps(thaw(await provider.payload(read.prompt)), ensure_ascii=False)
     if config.key is not None and config.key.value:
         text = text.replace(json.dumps(config.key.value, ensure_ascii=False)[1:-1], _MASK)
     found: dict[str, Any] = json.loads(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from antiphon_kernel.config import read_project_instructions
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel import DeliveredDrift, Kernel
+from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.mcp_servers import START_SECONDS, McpServers, McpTool
 from antiphon_kernel.providers import ErrorKind, ModelConfig, ToolDefinition
 from antiphon_kernel.storage import DriftRow, ToolPermission
@@ -117,7 +116,6 @@ class TurnRunner:
         """Those whose names are no models'."""
         self._works: list[Job] = []
         self._ended: deque[Job] = deque(maxlen=ENDED_KEPT)
-        self._latest: dict[tuple[ContextId, str], Job] = {}
         self._names: dict[str, str] = {}
         """Name of the model or agent by its principal's id."""
         self.permissions = PermissionDesk(
@@ -128,7 +126,6 @@ class TurnRunner:
         kernel.files.is_denied = self.permissions.denies_file
         _runners[id(kernel)] = self
         kernel.submissions.listen(self._submitted)
-        kernel.drifted.listen(self._drifted)
         kernel.opened.listen(self._opened)
         kernel.closed.listen(self._left)
         self._tasks, self._turns = BackgroundTasks(_log), BackgroundTasks(_log)
@@ -314,6 +311,11 @@ class TurnRunner:
         """Return what runs and waits in a context, in the order in which it was asked for."""
         return [work for work in self._works if work.context == context.id]
 
+    def _latest(self, context: ContextId, model: str) -> Job | None:
+        """Return the turn of a model behind which the next one in a context waits."""
+        turns = (one for one in reversed(self._works) if one.prompt is not None)
+        return next((one for one in turns if (one.context, one.model) == (context, model)), None)
+
     async def _resume(self, context: ContextId | None = None) -> None:
         """Let the turns go on, here or everywhere, whose calls waited when the kernel ended."""
         turns: dict[tuple[ContextId, str, str, str, int | None], list[ToolPermission]] = {}
@@ -354,10 +356,9 @@ class TurnRunner:
                 have to go, its command ends; it does not begin if it still waits.
             undecided: calls that wait for people, with which the turn goes on.
         """
-        before = self._latest.get((context.id, model))
+        before = self._latest(context.id, model)
         asker = Asker(self._kernel, sender, Permission.WRITE)
         work = Job(context.id, model, prompt, model, waiting=before is not None)
-        self._latest[context.id, model] = work
 
         async def play(writer: BlockWriter, presence: WriterPresence) -> None:
             try:
@@ -430,7 +431,7 @@ class TurnRunner:
         async def run() -> None:
             writer = BlockWriter(self._kernel, context, asker.session)
             try:
-                blocks = await writer.open_command(command, uuid.uuid4().hex)
+                blocks = await writer.open_command(command)
                 if not opened.done():
                     opened.set_result(blocks)
                 await blocks.run_command(command, self._kernel.files.save_open)
@@ -478,8 +479,6 @@ class TurnRunner:
             work.turn = None
             stop_using()
             asker.close()
-            for key in [key for key, latest in self._latest.items() if latest is work]:
-                del self._latest[key]
 
         work.task.add_done_callback(ended)
 
@@ -520,17 +519,17 @@ class TurnRunner:
         self._names[principal.id] = model
         return principal
 
-    def _submitted(self, sent: Submission | DeliveredDrift) -> None:
+    def _submitted(self, sent: Submission) -> None:
+        if sent.actor.principal.kind in ANSWERING_KINDS:  # models send nothing but drifts
+            self._tasks.start(self._wake_for_model(sent), "waking for a drift")
+        else:
+            self._wake(sent)
+
+    def _wake(self, sent: Submission) -> None:
         for model in self._addressed(sent.context, sent.text):
             self.start_turn(sent.context, model, sent.block, sent.actor)
 
-    def _drifted(self, drift: DeliveredDrift) -> None:
-        if drift.wakes and drift.actor.principal.kind in ANSWERING_KINDS:
-            self._tasks.start(self._wake_for_model(drift), "waking for a drift")
-        elif drift.wakes:
-            self._submitted(drift)
-
-    async def _wake_for_model(self, drift: DeliveredDrift) -> None:
+    async def _wake_for_model(self, drift: Submission) -> None:
         """Start turns for whoever asked the model that has made a drift, if it may wake others."""
         kernel, target, sender = self._kernel, drift.context, drift.actor
         row = kernel.drifts[drift_id(target.document.header(drift.block).metadata) or ""]
@@ -551,7 +550,7 @@ class TurnRunner:
             and kernel.members.find(one.principal).kind in ANSWERING_KINDS
         ]
         if may_wake(row, later):
-            self._submitted(replace(drift, actor=sender))
+            self._wake(replace(drift, actor=sender))
 
     async def _autostart(self) -> None:
         context = await self._kernel.context()
@@ -560,7 +559,7 @@ class TurnRunner:
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
             return
-        due = [model for model in self.models if (context.id, model) not in self._latest]
+        due = [model for model in self.models if self._latest(context.id, model) is None]
         if not due:
             return
         system = self._kernel.system

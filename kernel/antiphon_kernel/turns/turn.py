@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from antiphon_kernel.config import ContextTable
 from antiphon_kernel.contexts import WriterPresence
-from antiphon_kernel.conversation import layout_of
 from antiphon_kernel.document.header import json_object
 from antiphon_kernel.layout import ROUND, Announcement, budget_text, signature_metadata
 from antiphon_kernel.mcp_servers import McpServerFailed
@@ -20,7 +19,7 @@ from antiphon_kernel.messages import Thinking
 from antiphon_kernel.providers import events
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, StopReason, ToolCallEvent
 from antiphon_kernel.providers.model_config import TokenUsage
-from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest
+from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.storage import ToolPermission
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
@@ -35,7 +34,7 @@ from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_te
 from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest, tool_of
 from antiphon_kernel.turns.prompt_reading import AnsweringModel, PromptReader, ReadPrompt
 from antiphon_kernel.turns.served_calls import ServedCall, TurnServers
-from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, CAN_RETRY, ERROR_KIND, RETRY, USAGE
+from antiphon_kernel.types.block_metadata import CALL_SIGNATURE, CAN_RETRY, ERROR_KIND, RETRY
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -84,8 +83,6 @@ class TurnSettings:
 class RoundCall:
     """A call whose block is there, from the moment in which the model began to write it."""
 
-    id: str
-    """Id of the provider's."""
     block: str
     event: ToolCallEvent | None = None
     """The whole call; None as long as the model writes it."""
@@ -106,13 +103,6 @@ class BaseTurn:
     desk: PermissionDesk
     """Decides whether its calls may run."""
     settings: TurnSettings
-
-    async def count(self, used: TokenUsage, block: str | None) -> None:
-        """Add what was used to the sums of the kernel, and say so in a block, if there is one."""
-        writer, asker = self.writer, self.asker.session.principal.id
-        if block is not None:
-            writer.describe(block, metadata={USAGE: used.as_json()})
-        await writer.kernel.usage.add(writer.context.id, writer.actor.principal.id, asker, used)
 
 
 @dataclass(eq=False, slots=True)
@@ -200,16 +190,9 @@ class RoundBlocks(SpokenBlocks):
         """Create the block of a call that the model begins to write."""
         self.has_shown = True
         await self.end_block()
-        taken = self.turn.call_ids()
-        unique = first = one_line(call_id) or "call"
-        number = 2
-        while unique in taken:
-            unique, number = f"{first}-{number}", number + 1
-        taken.add(unique)
-        name = one_line(name) or "tool"
-        turn = self.turn
-        block = await turn.writer.begin_call(turn.prompt, unique, name, content, turn.round)
-        call = self._open[call_id] = RoundCall(call_id, block)
+        turn, name = self.turn, one_line(name) or "tool"
+        block = await turn.writer.begin_call(turn.prompt, name, content, turn.round)
+        call = self._open[call_id] = RoundCall(block)
         self.calls.append(call)
         self.last = block
         return call
@@ -420,9 +403,8 @@ def resumed_calls(
         header = writer.context.document.header(one.call)
         made_in = header.metadata.get(ROUND)
         number = max(number, made_in if isinstance(made_in, int) else 0)
-        call_id = header.tool_call_id or one.call
         arguments = json_object(header.input or "{}")
-        calls.append(RoundCall(call_id, one.call, ToolCallEvent(call_id, tool_of(one), arguments)))
+        calls.append(RoundCall(one.call, ToolCallEvent(one.call, tool_of(one), arguments)))
     return number, calls
 
 
@@ -496,8 +478,10 @@ def _nothing_came(reason: str | None, number: int) -> ProviderError | None:
 
 @dataclass(slots=True)
 class _Answer:
-    """The answer of one request, as far as it came."""
+    """The answer to one request, as far as it came."""
 
+    read: ReadPrompt
+    """What the model was given."""
     error: ProviderError | None = None
     reason: str | None = None
     usage: TokenUsage | None = None
@@ -517,11 +501,8 @@ class Turn(BaseTurn):
     """Whether it waits until its request is sent again."""
     blocks: RoundBlocks | None = None
     """Those of the round that is played."""
-    _taken: set[str] | None = None
     _used: TokenUsage = field(default_factory=TokenUsage)
-    _refused: ReadPrompt | None = None
     _overflowed: bool = False
-    _read_last: ReadPrompt | None = None
 
     def __post_init__(self) -> None:
         writer = self.writer
@@ -565,24 +546,24 @@ class Turn(BaseTurn):
     async def _round(self, blocks: RoundBlocks) -> None:
         """Play one round, without the results of its calls."""
         attempts = compactions = 0
+        refused: ReadPrompt | None = None
         while True:
             blocks.last = None
-            answer = await self._ask(blocks)
+            answer = await self._ask(blocks, refused)
             await self._count(answer, blocks)
             error = answer.error
             if error is None:
                 await blocks.end_notice()
-                if self._read_last is not None:  # the model has read what it was given
-                    self.model.looked[self.writer.context.id] = self._read_last.version
+                self.model.looked[self.writer.context.id] = answer.read.version
                 return
             if blocks.has_shown:
                 raise TurnFailed(error.message, error.kind)
             await blocks.end_block(error.kind)
-            if error.kind is ErrorKind.CONTEXT_TOO_LONG and self._read_last is not None:
+            if error.kind is ErrorKind.CONTEXT_TOO_LONG:
                 compactions += 1
                 if compactions > _COMPACTIONS:
                     raise TurnFailed(error.message, error.kind)
-                self._refused = self._read_last
+                refused = answer.read
                 continue
             attempts += 1
             seconds = delay_before(attempts, error)
@@ -592,10 +573,11 @@ class Turn(BaseTurn):
             await blocks.wait_to_retry(attempts, error, seconds)
             self.is_retrying = False
 
-    async def _ask(self, blocks: RoundBlocks) -> _Answer:
-        """Send one request and write its events into blocks."""
+    async def _ask(self, blocks: RoundBlocks, refused: ReadPrompt | None) -> _Answer:
+        """Send one request, smaller than one that was refused; write its events into blocks."""
         self.presence.write_in(None)
-        answer, request = _Answer(), RoundRequest(self.writer.context.id, self.round, self._read)
+        answer = _Answer(await self._read(refused))
+        request = RoundRequest(self.writer.context.id, self.round, answer.read.prompt)
         async with aclosing(self.model.provider.stream(request)) as answered:
             async for event in answered:
                 await blocks.take(event, answer)
@@ -610,24 +592,20 @@ class Turn(BaseTurn):
             await blocks.end_block(None if is_natural else answer.reason)
         return answer
 
-    async def _read(self) -> ModelPrompt:
+    async def _read(self, refused: ReadPrompt | None) -> ReadPrompt:
         """Return what the model reads now: all that was written, streams included.
 
-        Raises TurnFailed, also through its provider, if it is too long or cannot be read.
+        Raises TurnFailed if it is too long or cannot be read.
         """
-        reader = self.reader
+        overflowed, self._overflowed = self._overflowed, False
         try:
-            if self._refused is not None:
-                read = await reader.read_smaller(self._refused)
-                self._refused = None
-            elif self._overflowed:
-                read = await reader.read_compacted()
-            else:
-                read = await reader.read_within()
+            if refused is not None:
+                return await self.reader.read_smaller(refused)
+            if overflowed:
+                return await self.reader.read_compacted()
+            return await self.reader.read_within()
         except AntiphonError as error:
             raise TurnFailed(error.message, str(error.code)) from error
-        self._read_last, self._overflowed = read, False
-        return read.prompt
 
     def _budgets(self) -> tuple[tuple[float, float | None, str, str], ...]:
         """Return of each budget what is used, the limit, its unit, and how a limit is said."""
@@ -661,24 +639,12 @@ class Turn(BaseTurn):
 
     async def _count(self, answer: _Answer, blocks: RoundBlocks) -> None:
         """Take in what a request has used, as far as its provider says."""
-        usage, read, model = answer.usage, self._read_last, self.model
+        usage, read, model = answer.usage, answer.read, self.model
         if usage is None:
             return
         used = usage.priced(model.config.price)
         self._used += used
-        if read is not None:
-            model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
-            if model.config.window is not None and usage.input_tokens > model.config.window.input:
-                self._overflowed = True
-        await self.count(used, blocks.last)
-
-    def call_ids(self) -> set[str]:
-        """Return the ids of all calls of the context, to which those of the turn are added.
-
-        They are read when the first call comes.
-        """
-        if self._taken is None:
-            turns = layout_of(self.writer.context).arranged().turns
-            ids = {block.tool_call_id for turn in turns for block in turn.blocks}
-            self._taken = {one for one in ids if one is not None}
-        return self._taken
+        model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
+        if model.config.window is not None and usage.input_tokens > model.config.window.input:
+            self._overflowed = True
+        await self.writer.count(used, self.asker.session.principal.id, blocks.last)

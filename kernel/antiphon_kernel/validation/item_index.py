@@ -30,7 +30,6 @@ from antiphon_kernel.yjs.update import (
     SharedType,
     Struct,
     decode_in_parts,
-    decode_update,
 )
 
 BLOCKS: Final = "blocks"
@@ -78,7 +77,7 @@ class ItemLocation:
 class Container(ItemLocation):
     """One shared type; the location of what is in it, of the characters of a text."""
 
-    __slots__ = ("_frame", "_mark", "block", "path", "statuses", "written")
+    __slots__ = ("block", "frame", "mark", "path", "statuses", "written")
 
     def __init__(
         self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
@@ -91,28 +90,16 @@ class Container(ItemLocation):
         """The path in the block's content; None for its header and outside of blocks."""
         self.statuses: tuple[ItemId, ...] = ()
         """Of a header: see `ItemIndex.statuses`."""
-        self._frame: ItemLocation | None = None if is_text else self
-        self._mark: ItemLocation | None = self._frame
+        self.frame: ItemLocation = ItemLocation(self, ItemRole.ITEM) if is_text else self
+        """The location of anything but characters and format marks, which few texts hold."""
+        self.mark: ItemLocation = ItemLocation(self, ItemRole.MARK) if is_text else self
+        """The location of format marks."""
         self.written = 0
         """UTF-16 units that have come into a text: never less than there are."""
 
     @property
     def is_text(self) -> bool:
         return self.nature is ItemRole.VALUE
-
-    @property
-    def frame(self) -> ItemLocation:
-        """The location of anything but characters and format marks, which few texts hold."""
-        if self._frame is None:
-            self._frame = ItemLocation(self, ItemRole.ITEM)
-        return self._frame
-
-    @property
-    def mark(self) -> ItemLocation:
-        """The location of format marks."""
-        if self._mark is None:
-            self._mark = ItemLocation(self, ItemRole.MARK)
-        return self._mark
 
     def at(self, part: int) -> ItemLocation:
         """Return a location by the number that it is kept as: see `part_of`."""
@@ -125,10 +112,9 @@ class Container(ItemLocation):
 
     def release(self) -> None:
         """Let its locations refer to it no more."""
-        for location in (self, self._frame, self._mark):
-            if location is not None:
-                location.container = OUTSIDE
-        self._frame = self._mark = None
+        for location in (self.frame, self.mark, self):
+            location.container = OUTSIDE
+        self.frame = self.mark = OUTSIDE
 
 
 OUTSIDE: Final = Container(None, None)
@@ -223,19 +209,17 @@ class ItemIndex:
 
     def follow(self, update: bytes) -> None:
         """Take in an update that has been applied."""
-        self._follow(decode_update(update))
+        for _ in self.follow_in_parts(update):
+            pass
 
     def follow_in_parts(self, update: bytes) -> Iterator[None]:
         """The same, pausing every few milliseconds."""
         for part in decode_in_parts(update, _PART):
-            self._follow(part)
+            for item in self.ready(part.structs):
+                self.add(item, self.place_of(item))
+            for ids in part.deletions:
+                self.deleted.add(ids)
             yield
-
-    def _follow(self, decoded: DecodedUpdate) -> None:
-        for item in self.ready(decoded.structs):
-            self.add(item, self.place_of(item))
-        for ids in decoded.deletions:
-            self.deleted.add(ids)
 
     # Keeping
 

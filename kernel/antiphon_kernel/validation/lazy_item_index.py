@@ -44,8 +44,6 @@ class LazyItemIndex:
         self._lock = asyncio.Lock()
         self.ready = False
         """Whether the index is known."""
-        self.has_freed = False
-        """Whether reading it has left memory that is free: of a long document, megabytes."""
 
     async def read(self) -> None:
         """Read the index off the document, a few milliseconds at a time."""
@@ -122,7 +120,7 @@ class LazyItemIndex:
             _log.warning("the items of a document are read again: %s", error)
             self._start_anew()
             return
-        self.ready = self.has_freed = True
+        self.ready = True
 
     def close(self) -> None:
         """Forget the index, so that its memory is free at once; it is not asked any more."""

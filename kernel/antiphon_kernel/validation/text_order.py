@@ -10,13 +10,12 @@ written at the same time.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
-from typing import Final, cast
+from typing import cast
 
 from antiphon_kernel.document.history.item_index import (
     ItemKind,
@@ -30,23 +29,18 @@ from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
 _Named = dict[int, dict[int, list[tuple[int, int]]]]
 
-_NOBODY: Final[_Named] = {}
-"""One for all texts that one client has written, never changed: each would take 64 bytes."""
-
 
 @dataclass(eq=False, slots=True)
 class _Text(ItemList):
     """The items of one text in document order, with the items of others that each client named."""
 
-    named: _Named = field(default_factory=lambda: _NOBODY)
+    named: _Named = field(default_factory=dict)
     """Client to other client to (own clock, clock of the other) in rising order."""
 
     def record(self, client: int, clock: int, neighbours: Iterable[ItemId | None]) -> None:
         """Record that a client has read its item's neighbours."""
         for other in neighbours:
             if other is not None and other.client != client:
-                if self.named is _NOBODY:
-                    self.named = {}
                 named = self.named.setdefault(client, {}).setdefault(other.client, [])
                 if not named or named[-1][1] < other.clock:
                     named.append((clock, other.clock))
@@ -73,55 +67,12 @@ class _Text(ItemList):
                 named.pop()
 
 
-class _UnsharedTexts:
-    """The texts that one client has made and written in one go: nobody has inserted into them.
-
-    Most texts of a long document are such ones. Each takes 24 bytes, as items of their own 400.
-    """
-
-    __slots__ = ("ends", "made", "starts")
-
-    def __init__(self) -> None:
-        self.made = array("Q")
-        """Clocks of the items that made them, rising."""
-        self.starts = array("Q")
-        """First clock in each, rising."""
-        self.ends = array("Q")
-        """Clock after the last one of each; the first of those that are here no more."""
-
-    def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Return for each the clock that made it, its first one, and its length."""
-        rows = zip(self.made, self.starts, self.ends, strict=True)
-        return ((made, start, end - start) for made, start, end in rows if start < end)
-
-    def add(self, made: int, start: int, end: int) -> bool:
-        """Add a text; return False if it does not come after all others."""
-        if self.made and (made < self.made[-1] or start < self.starts[-1]):
-            return False
-        self.made.append(made)
-        self.starts.append(start)
-        self.ends.append(end)
-        return True
-
-    def extend(self, item: Struct, start: int) -> bool:
-        """Add what is new of an item if it goes on with the last text; return whether it does."""
-        if start != self.ends[-1] or item.right_origin is not None:
-            return False
-        origin = _origin(item, start)
-        is_next = origin is not None and origin.client == item.client and origin.clock == start - 1
-        if is_next:
-            self.ends[-1] = item.clock + item.length
-        return is_next
-
-
 class TextOrder:
     """The items of all texts of a document in document order, removed ones included."""
 
     def __init__(self) -> None:
         self._items = ItemTable()
         self._texts: dict[ItemId, _Text] = {}
-        self._unshared: dict[int, _UnsharedTexts] = {}
-        """By CRDT client; what anybody asks for becomes one of `_texts`."""
         self._on_trial: dict[int, int] = {}
         """CRDT client to the first of its items that are here to be checked."""
         self._fitting: Sequence[tuple[Struct, int]] = ()
@@ -138,10 +89,7 @@ class TextOrder:
 
     def write(self, numbers: list[int]) -> None:
         """Append what is in it to columns of numbers."""
-        rows = [(client, *one) for client, texts in self._unshared.items() for one in texts]
-        numbers.append(len(self._texts) + len(rows))
-        for client, made_at, start, length in rows:
-            numbers += (client, made_at, 1, client, start, length, 0, 0, 0, 0)
+        numbers.append(len(self._texts))
         for made, text in self._texts.items():
             segments = list(text)
             numbers += (*made, len(segments))
@@ -161,9 +109,6 @@ class TextOrder:
             container = ItemId(next(numbers), next(numbers))
             text = _Text(ItemKind.TEXT, container)
             own = [_read_segment(text, numbers, clients) for _ in range(next(numbers))]
-            if len(own) == 1 and self._add_unshared(own[0]):
-                yield
-                continue
             self._texts[container] = text
             for left, right in pairwise(own):
                 left.right, right.left = right, left
@@ -183,51 +128,13 @@ class TextOrder:
         Nothing if it is in no text.
         """
         self._make(item)
-        unshared = self._unshared.get(item.client)
-        if unshared is not None and unshared.extend(item, start):
-            return
         neighbour = self._neighbour(item)
         text = self._text_of(item, neighbour)
         if text is not None:
             if self._on_trial and self._end(item.client) > start:
                 self._withdraw(item.client)
                 neighbour = self._neighbour(item)
-            if text.head is None and start == item.clock and neighbour is None:
-                only = Segment(text, item.client, start, item.length)
-                if self._add_unshared(only):
-                    del self._texts[text.container]
-                    return
             self._place(text, item, start, neighbour)
-
-    def _add_unshared(self, only: Segment) -> bool:
-        """Add the only segment that a text has, if it can be kept as one of an unshared text."""
-        made = only.sequence.container
-        if made.client != only.client or only.origin is not None or only.right_origin is not None:
-            return False
-        texts = self._unshared.get(only.client)
-        if texts is None:
-            texts = self._unshared[only.client] = _UnsharedTexts()
-        return texts.add(made.clock, only.clock, only.end)
-
-    def _share(self, client: int, at: int) -> Segment:
-        """Make items of the unshared text of an index."""
-        unshared = self._unshared[client]
-        start, end = unshared.starts[at], unshared.ends[at]
-        unshared.ends[at] = start
-        text = _Text(ItemKind.TEXT, ItemId(client, unshared.made[at]))
-        self._texts[text.container] = text
-        only = Segment(text, client, start, end - start)
-        self._items.add(only, None)
-        return only
-
-    def _find(self, item: ItemId) -> Segment | None:
-        """Return the segment that holds an id; None if the id is in no text."""
-        found = self._items.find(item)
-        if found is None and (unshared := self._unshared.get(item.client)) is not None:
-            at = bisect_right(unshared.starts, item.clock) - 1
-            if at >= 0 and item.clock < unshared.ends[at]:
-                return self._share(item.client, at)
-        return found
 
     def adopt(self, items: Sequence[tuple[Struct, int]]) -> None:
         """Add what has been checked; after `fit` most of it is here already."""
@@ -315,7 +222,7 @@ class TextOrder:
     def _neighbour(self, item: Struct) -> Segment | None:
         """Return the segment of an item's origin or, without one, of its right origin."""
         neighbour = item.origin or item.right_origin
-        return self._find(neighbour) if neighbour is not None else None
+        return self._items.find(neighbour) if neighbour is not None else None
 
     def _text_of(self, item: Struct, neighbour: Segment | None) -> _Text | None:
         if neighbour is not None:
@@ -325,17 +232,11 @@ class TextOrder:
         made = item.parent
         if not isinstance(made, ItemId) or item.key is not None:
             return None
-        if (unshared := self._unshared.get(made.client)) is not None:
-            at = bisect_right(unshared.made, made.clock) - 1
-            if at >= 0 and unshared.made[at] == made.clock:
-                if unshared.starts[at] < unshared.ends[at]:
-                    self._share(made.client, at)
         return self._texts.get(made)
 
     def _end(self, client: int) -> int:
-        last, unshared = self._items.last(client), self._unshared.get(client)
-        end = last.end if last is not None else 0
-        return max(end, unshared.ends[-1]) if unshared is not None else end
+        last = self._items.last(client)
+        return last.end if last is not None else 0
 
     def _fits(self, text: _Text, item: Struct, start: int, neighbour: Segment | None) -> bool:
         """Return whether nothing that its client has read is between an item's neighbours."""
@@ -344,7 +245,7 @@ class TextOrder:
         if origin is None:
             at = text.head
         else:
-            at = neighbour if origin is item.origin else self._find(origin)
+            at = neighbour if origin is item.origin else self._items.find(origin)
             if at is None:
                 return False
             if origin.client == item.client and at.end == start and at.right_origin == right:
@@ -371,7 +272,7 @@ class TextOrder:
         length = item.clock + item.length - start
         before = None
         if origin is not None:
-            before = neighbour if origin is item.origin else self._find(origin)
+            before = neighbour if origin is item.origin else self._items.find(origin)
             is_next = origin.clock == start - 1 and origin.client == item.client
             if is_next and before is not None and before.end == start:
                 following = before.right
@@ -392,8 +293,6 @@ class TextOrder:
             text = cast(_Text, segment.sequence)
             text.forget(client, start)
             text.link(segment.left, segment.right)
-            if segment.left is not None and _is_cut(segment.left):
-                self._items.join(segment.left)
 
 
 def _stored_id(item: ItemId | None) -> tuple[int, int]:
@@ -409,18 +308,6 @@ def _read_segment(text: _Text, numbers: Iterator[int], clients: Mapping[int, int
     client, clock, length = (next(numbers) for _ in range(3))
     neighbours = _read_id(numbers), _read_id(numbers)
     return Segment(text, clients.get(client, client), clock, length, "", *neighbours)
-
-
-def _is_cut(left: Segment) -> bool:
-    """Return whether a segment goes on, as it was written, in the one right of it."""
-    right = left.right
-    return (
-        right is not None
-        and right.client == left.client
-        and right.clock == left.end
-        and right.origin == left.last
-        and right.right_origin == left.right_origin
-    )
 
 
 def _origin(item: Struct, start: int) -> ItemId | None:

@@ -162,20 +162,6 @@ def decode_state_vector(data: bytes) -> dict[int, int]:
     return {reader.uint(): reader.uint() for _ in range(reader.count())}
 
 
-def clock_in(data: bytes, client: int) -> int:
-    """Return one client's next clock in a state vector.
-
-    Raises:
-        ValueError: if the bytes are not a state vector.
-    """
-    reader = Reader(data)
-    for _ in range(reader.count()):
-        one, clock = reader.uint(), reader.uint()
-        if one == client:
-            return clock
-    return 0
-
-
 def encode_state_vector(clocks: Mapping[int, int]) -> bytes:
     """The inverse of `decode_state_vector`."""
     return b"".join(map(write_var_uint, (len(clocks), *chain.from_iterable(clocks.items()))))

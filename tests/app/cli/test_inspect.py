@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.cli.errors import CommandError
-from antiphon.cli.inspect import PLACES, blame_rows, history_rows, layout_rows, source_root
+from antiphon.cli.inspect import PLACES, blame_rows, history_rows, layout_rows
 from antiphon.cli.share import presence_lines
-from antiphon_kernel.types.constants import ExitCode
+from tests import bench
 
 TIME = "2026-11-21T07:12:03.123Z"
 
@@ -86,15 +84,9 @@ def test_layout_rows_are_the_stream_with_its_cache_points() -> None:
     assert list(layout_rows({"items": []})) == ["(nothing to read)"]
 
 
-def test_benchmarks_are_found_in_a_checkout_or_one_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_a_benchmark_of_each_place() -> None:
     for place in PLACES:
-        assert (source_root(place) / "tests" / "bench" / f"{place}.py").is_file()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(CommandError, match="source checkout") as refused:
-        source_root("nothing")
-    assert refused.value.exit_code == ExitCode.USAGE
+        assert (Path(bench.__file__).parent / f"{place}.py").is_file()
 
 
 def test_presence_lines_count_sessions_of_one_person_by_one_way() -> None:

@@ -81,11 +81,12 @@ URL = "ws://127.0.0.1:8123/sync/notes?token=abc"
 
 
 @click.command()
+@click.argument("context", required=False)
 @kernel_options
-def probe(kernel: KernelTarget) -> None:
-    """Says where the kernel is, without calling it."""
-    if kernel.context is not None:
-        click.echo(f"{kernel.find()().http} {kernel.context}")
+def probe(context: str | None, kernel: KernelTarget) -> None:
+    """Says where the kernel and the context are, without calling it."""
+    if context is not None:
+        click.echo(f"{kernel.find()().http} {context}")
     else:
         click.echo("own")
 
@@ -96,17 +97,18 @@ def probe(kernel: KernelTarget) -> None:
         ([], {}, "own"),
         (["--url", URL], {}, "joined"),
         ([f"--url={URL}"], {}, "joined"),
+        (["other", f"--url={URL}"], {}, "other"),
         ([], {"ANTIPHON_URL": URL}, "joined"),
         (["--data", "there"], {"ANTIPHON_URL": URL}, "own"),
         (["--url", URL], {"ANTIPHON_DATA": "there"}, "joined"),
     ],
 )
-def test_kernel_option_on_command_line_overrides_environment(
+def test_kernel_option_on_command_line_overrides_environment_as_an_argument_the_urls_context(
     arguments: list[str], variables: dict[str, str], chosen: str
 ) -> None:
     done = CliRunner().invoke(probe, arguments, env=variables)
-    expected = {"own": "own\n", "joined": "http://127.0.0.1:8123 notes\n"}[chosen]
-    assert (done.output, done.exit_code) == (expected, 0)
+    joined = f"http://127.0.0.1:8123 {'notes' if chosen == 'joined' else chosen}"
+    assert (done.output, done.exit_code) == (f"{'own' if chosen == 'own' else joined}\n", 0)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
 from antiphon.screens import conversation_controllers
-from antiphon_kernel.storage import journal
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import PATIENCE, until
@@ -212,10 +211,7 @@ async def test_editor_typing_during_rejected_edit_continues_at_same_place(here: 
         assert there.message == ""
 
 
-async def test_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "WATCH_SECONDS", 600.0)  # the typing finds it
+async def test_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         await here.cell("some text")
         async with opened(here, size=(120, 30)) as there:

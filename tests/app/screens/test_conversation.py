@@ -8,7 +8,7 @@ import pytest
 
 from antiphon.actions import Mode
 from antiphon.render.view import queue_label
-from antiphon.screens.known_models import ModelsHere
+from antiphon.screens.known_models import use_of
 from antiphon.screens.model_turns import ModelTurns
 from antiphon_kernel.messages import ModelWindow
 from antiphon_kernel.providers import (
@@ -31,8 +31,8 @@ async def test_unknown_name_is_told_of_a_failed_turn_goes_on_and_a_program_is_st
     await there.send("@aria hi")
     await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
     assert there.screen.frame.notice.hint is None
-    await there.send("@nobody hi")
-    said = "Nobody is called nobody. There are: amy, aria."
+    await there.send("@arai hi")
+    said = "Nobody is called arai. Nearest: aria."
     await until(
         lambda: there.screen.frame.notice.hint == said, lambda: there.screen.frame.notice.hint or ""
     )
@@ -122,17 +122,18 @@ ARIA = ModelConfig(
 
 
 @pytest.mark.parametrize(
-    ("here", "use"),
+    ("tokens", "window", "cost", "use"),
     [
-        (ModelsHere(("aria",), "aria", 1234), ""),
-        (ModelsHere(("aria",), "aria", 1234, 8192), "1,234/8,192 tokens"),
-        (ModelsHere(("aria",), "aria", 12, 2_000), "12/2,000 tokens"),
-        (ModelsHere(("aria",), "aria", 9_999, 1_048_576), "9,999/1.0M tokens"),
-        (ModelsHere(("aria",), "aria", 12_345, 200_000, 0.031), "12k/200k tokens · $0.03"),
+        (1234, 8192, 0.0, "1,234/8,192 tokens"),
+        (12, 2_000, 0.0, "12/2,000 tokens"),
+        (9_999, 1_048_576, 0.0, "9,999/1.0M tokens"),
+        (12_345, 200_000, 0.031, "12k/200k tokens · $0.03"),
     ],
 )
-def test_use_names_the_share_of_a_known_window_and_money(here: ModelsHere, use: str) -> None:
-    assert here.use == use
+def test_use_names_the_share_of_a_window_and_money(
+    tokens: int, window: int, cost: float, use: str
+) -> None:
+    assert use_of(tokens, window, cost) == use
 
 
 async def test_header_shows_what_a_model_uses_and_one_from_the_palette_answers_what_names_nobody(

@@ -16,6 +16,7 @@ from antiphon.input_queue import InputQueue
 from antiphon.screens import cell_list
 from antiphon.screens.cell_list import EARLIER_OFFLINE
 from antiphon_kernel.contexts import WriterPresence
+from antiphon_kernel.contexts.opening import page as pages
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
@@ -388,3 +389,20 @@ async def test_call_that_waits_is_told_of_however_old_and_when_earlier_cells_hav
             await read_more(there)
             await there.sees("aria asks")
             assert there.screen.situation.waiting
+
+
+async def test_context_that_was_left_far_above_opens_there(
+    here: World, cells: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PAGE_BLOCKS", 4)
+    async with opened(here) as there:
+        await there.press("escape", "g")
+        await there.sees("cell 0 ")
+        there.screen.cells.focus_cell(cells[30])
+        await there.pilot.pause()
+        before = page(there)
+        await there.press("ctrl+q")
+    assert "cell 30" in before
+    async with opened(here) as there:
+        await until(lambda: page(there) == before, lambda: f"{before} {page(there)}")
+        assert there.screen.cells.focused_cell == cells[30]

@@ -95,7 +95,7 @@ async def test_ctrl_c_stops_a_turn_in_each_of_its_steps_or_copies_a_selection(
     here.aria.run("echo done")
     await until(lambda: len(here.aria.prompts) == 3, "its second round")
     running = RunningBlocks(there.app.session.document)
-    await until(lambda: running.blocks == (), "nothing is being written")
+    await until(lambda: running.blocks == [], "nothing is being written")
     await there.sees("Ctrl+C stop aria")
     await there.sees("aria writing")
     await there.press("ctrl+c")

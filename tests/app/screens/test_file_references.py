@@ -7,7 +7,7 @@ import pytest
 from antiphon.actions import Mode
 from antiphon.screens import file_references
 from antiphon.screens.file_references import place_now
-from antiphon_kernel.text.patch import Patch, unified_diff
+from antiphon_kernel.text.patch import read_patch, unified_diff
 from tests.app.opened import World, opened
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_place_of_a_line_follows_changes(after: str, places: list[int]) -> None:
     before, now = ("".join(f"{one}\n" for one in text) for text in ("abcd", after))
     diff = unified_diff(before, now, "a")
-    hunks = Patch(diff).hunks if diff else ()
+    hunks = read_patch(diff).hunks if diff else ()
     assert [place_now(hunks, line) for line in range(4)] == places
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,8 @@ async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
     here: World,
 ) -> None:
     problem = ConfigProblem("/home/amy/config.toml", "[models.x] does not know modle.", 3)
-    runner_of(here.kernel).models.problems = (problem,)
+    models = runner_of(here.kernel).models
+    models.config = replace(models.config, problems=(problem,))
     async with opened(here) as owners:
         said = "/home/amy/config.toml:3: [models.x] does not know modle."
         await until(lambda: said in hint(owners), "what is wrong in configuration files")

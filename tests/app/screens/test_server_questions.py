@@ -35,7 +35,7 @@ async def ask(here: World, **question: Any) -> asyncio.Task[Answer]:
     context = await here.context()
     writer = BlockWriter(here.kernel, context, actor)
     prompt = await here.cell("Go on.")
-    call = await writer.begin_call(prompt, f"c-{len(question)}", "tickets__file", "{}", 0)
+    call = await writer.begin_call(prompt, "tickets__file", "{}", 0)
     await writer.open_result(call)
     asked = Elicitation("tickets", "Who are you?", **question)
     asking = here.turns.questions.ask(writer, call, here.me.principal.id, asked)

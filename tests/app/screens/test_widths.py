@@ -131,7 +131,7 @@ class Reading(Session):
 
 PAGES: Mapping[Callable[[], ModalScreen[Any]], Sequence[str]] = {
     lambda: HistoryModal(WrittenByTwo("block"), "block"): (
-        *("← → version", "[ ] ten", "Space play", "Tab page"),
+        *("← → version", "[ ] ten", "Tab page"),
         *("r restore", "F fork here", "Esc leave"),
     ),
     lambda: ConfirmModal(QUESTION): (*QUESTION.split(), "y yes", "n no"),

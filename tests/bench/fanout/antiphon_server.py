@@ -11,7 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from antiphon_kernel.daemon import process
+import uvloop
+
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server
@@ -37,4 +38,4 @@ async def run(folder: Path, blocks: int) -> None:
 
 
 if __name__ == "__main__":
-    process.run(run(Path(sys.argv[1]), int(sys.argv[2])))
+    uvloop.run(run(Path(sys.argv[1]), int(sys.argv[2])))

@@ -16,10 +16,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import uvloop
 from websockets.asyncio.server import ServerConnection, broadcast, serve
 from websockets.exceptions import ConnectionClosed
-
-from antiphon_kernel.daemon import process
 
 NOTHING: Final = b"\x00\x01\x02\x00\x00"
 """A sync step 2 without any content."""
@@ -64,4 +63,4 @@ async def run(path: str) -> None:
 
 
 if __name__ == "__main__":
-    process.run(run(sys.argv[1]))
+    uvloop.run(run(sys.argv[1]))

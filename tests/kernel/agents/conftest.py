@@ -17,12 +17,11 @@ from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
-from tests.kernel.turns.stage import DONE, Replying, Stage, open_kernel
+from tests.kernel.turns.stage import DONE, Replying, Stage, open_kernel, remote
 from tests.waiting import until
 
 TEXT = "one\ntwo\nthree\nfour\nfive\n"
@@ -79,7 +78,7 @@ async def open_turn(tmp_path: Path) -> AsyncIterator[OpenTurn]:
         policy: PermissionPolicy | None = None, settings: TurnSettings | None = None
     ) -> DirectTurn:
         kernel = await open_kernel(tmp_path / str(len(opened)))
-        models = Models({"bot": Replying(DONE)}, permissions={"bot": policy or PermissionPolicy()})
+        models = remote(Replying(DONE), policy or PermissionPolicy(), name="bot")
         stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models))
         actor = kernel.open_session(await stage.runner.principal("bot"), VIA_TURN)
         prompt = await stage.draft("Do it.")

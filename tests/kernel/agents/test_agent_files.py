@@ -9,12 +9,12 @@ from typing import Final
 
 import pytest
 
-from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents.files import read_file, write_file
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.agents.conftest import TEXT, DirectTurn, OpenTurn
+from tests.policies import policy_of
 
-FREE: Final = PermissionPolicy.parse({"file_edit": "allow"})
+FREE: Final = policy_of({"file_edit": "allow"})
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_makes_a_file_that_is_not_there(free: DirectTurn) -> None:
 async def test_asks_for_a_write_unless_the_policy_or_a_person_has_allowed_it(
     open_turn: OpenTurn,
 ) -> None:
-    asking = await open_turn(PermissionPolicy.parse({}, files_allow=["free/**"]))
+    asking = await open_turn(policy_of({}, files_allow=["free/**"]))
     path = asking.put("a.txt")
     await write_file(asking.turn, str(asking.project / "free" / "b.txt"), "b\n")
     assert not asking.calls()
@@ -149,7 +149,7 @@ async def test_asks_for_a_write_unless_the_policy_or_a_person_has_allowed_it(
 
 
 async def test_writes_nothing_where_the_policy_denies_it(open_turn: OpenTurn) -> None:
-    denied = await open_turn(PermissionPolicy.parse({"file_edit": "deny"}))
+    denied = await open_turn(policy_of({"file_edit": "deny"}))
     path = denied.put("a.txt")
     with pytest.raises(AntiphonError, match="policy of this kernel denies file_edit"):
         await write_file(denied.turn, path, "changed")

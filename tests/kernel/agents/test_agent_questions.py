@@ -15,7 +15,6 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents import questions
 from antiphon_kernel.turns.agents.agent_turn import AgentTurn
 from antiphon_kernel.turns.agents.files import write_file
@@ -23,6 +22,7 @@ from antiphon_kernel.turns.agents.updates import TurnUpdates
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.agents.conftest import TEXT, DirectTurn, OpenTurn
+from tests.policies import policy_of
 
 OPTIONS: Final = tuple(
     PermissionOption(option_id=f"id-{kind}", name=name, kind=kind)
@@ -114,7 +114,7 @@ async def test_every_decision_is_an_option_and_always_makes_no_rule_here(
     assert answer(await task) == "cancelled"
 
 
-POLICY: Final = PermissionPolicy.parse(
+POLICY: Final = policy_of(
     {"fetch": "allow", "switch_mode": "deny"}, ["git log *"], files_allow=["src/**"]
 )
 

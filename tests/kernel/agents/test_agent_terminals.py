@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 import pytest
 from acp.schema import EnvVariable
 
-from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.turns.agents.terminals import AgentTerminals
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.agents.conftest import DirectTurn, OpenTurn
+from tests.policies import policy_of
 from tests.waiting import until
 
 
@@ -25,7 +25,7 @@ def told(terminals: AgentTerminals, terminal: str) -> tuple[str, bool, int | str
     return said.output, said.truncated, status.exit_code if status.signal is None else status.signal
 
 
-FREE = PermissionPolicy.parse({"shell": "allow"})
+FREE = policy_of({"shell": "allow"})
 
 
 @pytest.fixture

@@ -19,14 +19,13 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import User
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TurnRunner
-from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole, CredentialKind, Permission
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.errors import raises
-from tests.kernel.turns.stage import Replying, Stage
+from tests.kernel.turns.stage import Replying, Stage, remote
 from tests.kernel.turns.stage import open_kernel as open_turns_kernel
 from tests.waiting import until
 
@@ -342,8 +341,7 @@ async def open_office(store: str, tmp_path: Path) -> AsyncIterator[OpenOffice]:
         provider = Replying([command], [TextDelta("Done.")])
         if opened:
             provider = Replying([TextDelta("Done.")])
-        models = Models({"aria": provider}, permissions={"aria": PermissionPolicy()})
-        opened.append((kernel, TurnRunner(kernel, models)))
+        opened.append((kernel, TurnRunner(kernel, remote(provider, PermissionPolicy()))))
         return opened[-1]
 
     yield open_one

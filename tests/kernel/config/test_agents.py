@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from antiphon_kernel.config import AgentConfig
-from antiphon_kernel.providers import PermissionPolicy
 from tests.kernel.config.conftest import KEYS, ConfigFiles, names, problems
+from tests.policies import policy_of
 
 CONFIGURED: Final = """
 [agents.mine]
@@ -34,7 +34,7 @@ def program(folder: Path, name: str) -> Path:
 def test_reads_an_agent_and_shows_its_variables_to_nobody(files: ConfigFiles) -> None:
     config = files.read(CONFIGURED)
     cwd = str(files.user.parent / "agents")
-    rules = PermissionPolicy.parse({"file_edit": "allow"})
+    rules = policy_of({"file_edit": "allow"})
     mine = AgentConfig("mine", ("my-agent", "--acp"), {"TOKEN": "hunter2"}, cwd, rules)
     assert (config.agents, problems(config)) == ((mine,), [])
     assert "hunter2" not in repr(config)

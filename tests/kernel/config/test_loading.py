@@ -11,8 +11,9 @@ import pytest
 
 from antiphon_kernel.config import ContextTable, FilesTable
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice, PermissionPolicy
+from antiphon_kernel.providers import ModelConfig, ModelKind, ModelPrice
 from tests.kernel.config.conftest import ConfigFiles, names, problems
+from tests.policies import policy_of
 
 MODEL = '[models.{name}]\nkind = "openai-chat"\nmodel = "m"\n'
 GOOD = MODEL.format(name="good")
@@ -80,14 +81,14 @@ def test_every_field_of_a_model_is_read(files: ConfigFiles) -> None:
         system="Be brief.",
         tools=("block_read", "shell"),
         price=ModelPrice(1, 2.5, 0.1),
-        permissions=PermissionPolicy.parse(
+        permissions=policy_of(
             {"shell": "deny", "*": "ask"},
             ("git status",),
             files_allow=["src/**"],
             files_deny=[".env"],
         ),
     )
-    assert config.permissions == PermissionPolicy.parse({"shell": "ask"})
+    assert config.permissions == policy_of({"shell": "ask"})
     context = ContextTable(
         default_model="big",
         budget=20000,
@@ -260,7 +261,7 @@ def test_trusted_project_file_comes_before_the_users(files: ConfigFiles) -> None
     assert config.files == FilesTable(autosave="off", language_servers={"py": "pylsp"})
     assert config.problems == ()
     assert config.models[0].model == "theirs"
-    assert config.permissions == PermissionPolicy.parse({"shell": "ask", "file_read": "ask"})
+    assert config.permissions == policy_of({"shell": "ask", "file_read": "ask"})
 
 
 def test_default_model_of_any_project_counts_and_is_reported_if_it_is_not_there(

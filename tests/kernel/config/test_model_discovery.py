@@ -72,6 +72,10 @@ async def test_models_of_servers_get_names_that_can_be_mentioned() -> None:
             base_url=url,
             window=ModelWindow(4096, 4096),
         ),
+        # The first of a name counts.
+        ModelConfig(
+            "llama3-2", kind, "meta/llama3.2", base_url=url, window=ModelWindow(8192, 8192)
+        ),
     ]
 
 

@@ -14,13 +14,11 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.storage import journal
 from antiphon_kernel.storage.database import execute
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.crash.faults import open_kernel
-from tests.waiting import until
 
 WAL = "journal.db-wal"
 
@@ -243,22 +241,6 @@ async def test_loss_in_the_middle_of_a_commit_is_not_acknowledged(
     monkeypatch.setattr("antiphon_kernel.storage.database.execute", lose_between)
     with pytest.raises(StorageLostError):
         await writer.append(20)
-
-
-@pytest.mark.parametrize("lose", [remove_folder, replace_wal, cut_wal, remove_roles])
-async def test_idle_kernel_notices_a_loss(
-    data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "WATCH_SECONDS", 0.01)
-    kernel = await open_kernel(data)
-    writer = await some_writer(kernel, data)
-    lose(data)
-    await until(lambda: kernel.journal.lost)
-    with pytest.raises(StorageLostError):
-        await writer.append(20)
-    # What is open is not read again, so a cut log does no harm to it.
-    assert await writer.read() == writer.acknowledged == list(range(20))
-    await kernel.close()
 
 
 async def test_role_is_not_acknowledged_once_the_file_of_roles_is_gone(

@@ -1,75 +1,26 @@
-"""The process of a kernel: its loop, failures of its tasks, and its end if nobody needs it."""
+"""The process of a kernel: its log, and its end if nobody needs it."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import logging
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.daemon import process
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
-from antiphon_kernel.daemon.process import report_task_failure
 from tests.clocks import ManualClock
-from tests.waiting import PATIENCE
-
-
-async def test_failed_task_is_logged_by_name(caplog: pytest.LogCaptureFixture) -> None:
-    asyncio.get_running_loop().set_exception_handler(report_task_failure)
-
-    async def fail() -> None:
-        raise ValueError("the disk is made of cheese")
-
-    task = asyncio.create_task(fail(), name="writer of the journal")
-    await asyncio.wait({task})
-    with caplog.at_level(logging.ERROR):
-        del task
-        gc.collect()
-    assert "writer of the journal" in caplog.text
-    assert "the disk is made of cheese" in caplog.text
-
-
-async def test_failed_callback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(report_task_failure)
-    loop.call_soon(lambda: 1 / 0)
-    with caplog.at_level(logging.ERROR):
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-    assert "ZeroDivisionError" in caplog.text
 
 
 def test_warning_is_logged_once_where_stderr_ends_in_the_log(tmp_path: Path) -> None:
     path = tmp_path / "kernel.log"
     script = (
-        "import logging, pathlib, sys; from antiphon_kernel.daemon.process import log_to;"
+        "import logging, pathlib, sys; from antiphon_kernel.daemon.log import log_to;"
         " log_to(pathlib.Path(sys.argv[1])); logging.warning('only once')"
     )
     with path.open("ab") as stderr:
         subprocess.run([sys.executable, "-c", script, str(path)], stderr=stderr, check=True)
     assert path.read_text().count("only once") == 1
-
-
-async def _loop_in_use() -> str:
-    await asyncio.sleep(0)
-    return type(asyncio.get_running_loop()).__module__
-
-
-@pytest.mark.skipif(find_spec("uvloop") is None, reason="the faster loop is not installed")
-def test_faster_loop_is_used_where_it_is_installed() -> None:
-    assert process.run(_loop_in_use()).startswith("uvloop")
-
-
-def test_usual_loop_is_used_where_the_faster_one_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(process, "find_spec", lambda _: None)
-    assert process.run(_loop_in_use()).startswith("asyncio")
 
 
 @pytest.fixture
@@ -106,12 +57,6 @@ def test_kernel_ends_once_nobody_has_needed_it_for_so_long(
     for milliseconds, connections, busy, ends in looks:
         clock.ms += milliseconds
         assert idleness.observe(connections, busy=busy) is ends
-
-
-async def test_idle_shutdown_wait_returns_when_due(clock: ManualClock) -> None:
-    idleness = IdleShutdown(IdlePolicy(5, 5), clock)
-    clock.ms += 5_000
-    await asyncio.wait_for(idleness.wait(lambda: (0, 0, False)), PATIENCE)
 
 
 def test_idleness_counts_clients_that_have_come_and_gone_between_two_looks() -> None:

@@ -23,8 +23,7 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.commit_types import CommitHandle
 from antiphon_kernel.contexts.lineage import merging
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.text.merge3 import Excerpt
-from antiphon_kernel.text.merge_edits import EditConflict, EditMerge, merge_edits
+from antiphon_kernel.text.merge_edits import EditConflict, EditMerge, Excerpt, merge_edits
 from antiphon_kernel.text.splice_diff import apply_script, as_script, plan_difference
 from antiphon_kernel.tools import drift
 from antiphon_kernel.tools.drift import resume_drifts

@@ -21,7 +21,7 @@ from antiphon_kernel.files import file_contexts, open_file
 from antiphon_kernel.files.disk_file import DiskState, digest_of, write
 from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.text.merge3 import Resolution
+from antiphon_kernel.text.merge_edits import Resolution
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.project_paths import ProjectPath
 from antiphon_kernel.types.records import Actor
@@ -185,7 +185,8 @@ class Machine:
             return
         at = self._rng.randrange(len(found))
         choice: Resolution | str = self._rng.choice((*Resolution, "resolved\n"))
-        kept = found[at].resolved(choice) if isinstance(choice, Resolution) else choice
+        sides = {"ours": found[at].ours.text, "theirs": found[at].theirs.text}
+        kept = {**sides, "both": found[at].both}.get(choice, choice)
         gone = {*found[at].ours.text.split(), *found[at].theirs.text.split()} - {*kept.split()}
         await self.file.resolve(self._people[0], {at: choice})
         self.wanted -= gone

@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.files.open_file import FileState, OpenFile
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.text.merge3 import Resolution
+from antiphon_kernel.text.merge_edits import Resolution
 from antiphon_kernel.types.block_metadata import FINDINGS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -87,7 +87,7 @@ async def test_conflict_keeps_both_until_somebody_decides(
     assert file.now().text == TEXT.replace("two", "two, ours")
     with pytest.raises(AntiphonError, match="in the same place"):
         await file.save()
-    assert not (await file.resolve(project.me, {0: resolution})).conflicts
+    assert not await file.resolve(project.me, {0: resolution})
     wanted = TEXT.replace("two", expected).replace("five", "5")
     assert file.now().text == wanted
     await file.save()

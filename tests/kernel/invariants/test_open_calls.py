@@ -18,8 +18,6 @@ from antiphon_kernel.messages import open_tool_uses
 from antiphon_kernel.providers import (
     End,
     ErrorKind,
-    ModelConfig,
-    ModelKind,
     ProviderError,
     RoundRequest,
     TextDelta,
@@ -33,18 +31,16 @@ from antiphon_kernel.providers.events import (
     ToolCallStart,
     TurnEvent,
 )
-from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
-from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.turn import TurnSettings
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.cases import cases, run_cases
 from tests.kernel.invariants.oracle import Violation
 from tests.kernel.invariants.world import crash_image
-from tests.kernel.turns.stage import Gate, Stage, recording, scripted
+from tests.kernel.turns.stage import Gate, Stage, recording, remote, scripted
 
 COMMANDS = ("printf 'a\\nb\\n'", "exit 3", "sleep 60", "printf '😀'; exit 1", "")
 
@@ -263,7 +259,7 @@ class RandomProvider:
 
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         self.asked += 1
-        prompt = await request.read()
+        prompt = request.prompt
         assert not open_tool_uses(prompt.conversation.messages)
         for event in random_events(self._rng):
             await self.meanwhile()
@@ -281,12 +277,8 @@ async def test_every_call_is_answered_whatever_a_model_and_people_do(rng: random
         folder = Path(temporary)
         kernel = await opened(folder / "data")
         provider = RandomProvider(rng)
-        config = ModelConfig("aria", ModelKind.OPENAI_CHAT, "aria-1")
-        models = Models(
-            {"aria": provider}, configs={"aria": config}, permissions={"aria": ALLOW_EVERYTHING}
-        )
         settings = TurnSettings(sleep=_no_wait, max_rounds=5)
-        runner = TurnRunner(kernel, models, settings=settings)
+        runner = TurnRunner(kernel, remote(provider), settings=settings)
         stage = Stage(kernel, await kernel.context(), runner)
 
         async def meanwhile() -> None:

@@ -8,15 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.config import KernelConfig
 from antiphon_kernel.mcp_servers import McpServerConfig
-from antiphon_kernel.providers import ModelConfig, ModelKind, PermissionPolicy
+from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.turns import TurnRunner
-from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.records import BlockHeader
-from tests.kernel.turns.stage import DONE, Reply, Replying, Stage, call, open_kernel, wait_read
+from tests.kernel.turns.stage import (
+    DONE,
+    Reply,
+    Replying,
+    Stage,
+    call,
+    open_kernel,
+    remote,
+    wait_read,
+)
 from tests.waiting import until
 
 SCRIPT = Path(__file__).parents[2] / "programs" / "mcp_server.py"
@@ -42,13 +49,7 @@ class ServedStage(Stage):
     ) -> ServedStage:
         kernel = await open_kernel(folder)
         provider = Replying(DONE)
-        fields = {"name": "aria", "kind": ModelKind.OPENAI_CHAT, "model": "aria-1", **config}
-        models = Models(
-            {"aria": provider},
-            configs={"aria": ModelConfig(**fields)},
-            permissions={"aria": policy},
-            config=KernelConfig(mcp=servers),
-        )
+        models = remote(provider, policy, mcp=servers, **config)
         stage = cls(kernel, await kernel.context(), TurnRunner(kernel, models))
         stage.provider = provider
         await wait_read()

@@ -23,6 +23,7 @@ from antiphon_kernel.types.enums import BlockKind, CallPermission, ToolKind
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.mcp_servers.served_stage import SCRIPT, ServedStage, faulty
 from tests.kernel.turns.stage import call
+from tests.policies import policy_of
 from tests.waiting import until
 
 shared = pytest.mark.asyncio(loop_scope="module")
@@ -298,7 +299,7 @@ async def test_approval_is_of_the_definition_and_is_waited_for_over_a_restart(
     ],
 )
 def test_policy_names_a_tool_or_its_server(permits: dict[str, str], permit: str) -> None:
-    assert (PermissionPolicy.parse(permits).permit("bad__echo") or "ask") == permit
+    assert (policy_of(permits).permit("bad__echo") or "ask") == permit
 
 
 KILLED: Final = """

@@ -59,7 +59,7 @@ async def test_image_is_given_to_the_model(stage: ServedStage) -> None:
         stage.last_call().id,
     )
     prompt = stage.provider.prompts[-1]
-    assert prompt.files[str(image.blob)].data.startswith(b"\x89PNG")
+    assert prompt.files[str(image.blob)].startswith(b"\x89PNG")
     assert str(image.blob) in str(prompt.conversation.messages[-2])
 
 

@@ -214,7 +214,7 @@ async def test_key_is_in_no_log_and_no_representation(
     found = await failure(provider)
     assert KEY in "".join(wire.requests[0].headers.values())
     assert KEY not in f"{found}{provider!r}{vars(provider)!r}{caplog.text}{capfd.readouterr()}"
-    assert KEY not in str(provider.payload(prompt_of()))
+    assert KEY not in str(await provider.payload(prompt_of()))
 
 
 async def test_model_of_a_service_without_key_says_which_variable_to_set(wire: ModelServer) -> None:
@@ -249,4 +249,4 @@ async def test_missing_library_says_what_to_run(
     assert found.kind is ErrorKind.NOT_INSTALLED
     assert f"pip install 'antiphon[{extra}]'" in found.message
     with pytest.raises(AntiphonError, match="pip install"):
-        wire.model(kind).payload(prompt_of())
+        await wire.model(kind).payload(prompt_of())

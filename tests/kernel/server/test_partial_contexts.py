@@ -474,7 +474,7 @@ async def test_recent_state_with_other_blocks_than_the_journal_is_left_out(
 ) -> None:
     read = Records.read
 
-    async def read_another(records: Records[Snapshot], row: ContextRow) -> Snapshot | None:
+    async def read_another(records: Records, row: ContextRow) -> Snapshot | None:
         found = await read(records, row)
         cut = getattr(found, "cut", None)
         if found is None or cut is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.storage import Blob, BlockRow, IndexedText, Journal, Page, row_number
+from antiphon_kernel.storage import Blob, BlockRow, IndexedText, Journal, row_number
 from tests.kernel.storage.commits import AMY, SESSION, UNDO, KernelFence, commit
 from tests.postgres import PostgresServer
 
@@ -154,9 +154,8 @@ async def use_everything(url: str) -> None:
         await journal.presences(old, 5, 10)
         await journal.block_numbers(old)
         await journal.blob("0" * 64)
-        for records in (journal.snapshots, journal.recent_states, journal.pages):
+        for records in (journal.snapshots, journal.recent_states):
             await records.read(old)
-        await journal.pages.write(old, Page(seq, b"page"))
         await journal.agent_session(old, "agent")
         await journal.search.store(
             [IndexedText(row_number(old.number, at), "", 1, "text", None, "words") for at in (1, 2)]

@@ -95,7 +95,7 @@ async def test_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> Non
     await database.close()
 
 
-async def test_closing_while_files_are_checked_is_not_taken_for_a_strangers_write(
+async def test_closing_while_more_is_written_is_not_taken_for_a_strangers_write(
     path: Path,
 ) -> None:
     database = await Database.open(path, Schema(1, "CREATE TABLE numbers (number INTEGER);"))
@@ -103,7 +103,7 @@ async def test_closing_while_files_are_checked_is_not_taken_for_a_strangers_writ
     closing = asyncio.create_task(database.close())
     while not closing.done():
         try:
-            await database.check_files()
+            await database.write([("INSERT INTO numbers VALUES (?)", [(2,)])])
         except AntiphonError as error:
             if isinstance(error, StorageLostError):
                 raise

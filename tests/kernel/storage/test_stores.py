@@ -19,7 +19,6 @@ from antiphon_kernel.storage import (
     IndexedText,
     InheritedText,
     Journal,
-    Page,
     SearchFilter,
     Snapshot,
     row_number,
@@ -137,10 +136,8 @@ async def test_rows_that_are_there_already_are_replaced_or_kept(journal: Journal
     for value in ("1", "2"):
         await journal.set_setting("key", value)
         await journal.write_agent_session(row, "agent", value, int(value))
-        await journal.pages.write(row, Page(int(value), value.encode()))
     assert await journal.settings("ke") == {"key": "2"}
     assert await journal.agent_session(row, "agent") == ("2", 2)
-    assert await journal.pages.read(row) == Page(2, b"2")
     drift = DriftRow("d", DriftKind.PUSH, row.number, 1, row.number, AMY.id, 8)
     for state in (DriftState.STAGED, DriftState.DELIVERED, DriftState.STAGED):
         await journal.write_drift(replace(drift, state=state))

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Text
 
-from antiphon_kernel.text.merge3 import Resolution
-from antiphon_kernel.text.merge_edits import EditMerge, merge_edits, resolved
+from antiphon_kernel.text.merge_edits import EditMerge, Resolution, merge_edits, resolved
 from antiphon_kernel.text.splice_diff import apply_script, as_script, plan_difference
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import TextSplice

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.text.patch import Hunk, Patch, plan_patch, split_patch
+from antiphon_kernel.text.patch import Hunk, plan_patch, read_patch, split_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 from tests.kernel.splicing import apply_minimal, apply_splices
@@ -45,7 +45,7 @@ def diff(before: str, after: str, context: int = 3) -> str:
 
 
 def patched(text: str, patch: str) -> str:
-    return apply_splices(text, plan_patch(text, patch))
+    return apply_splices(text, plan_patch(text, read_patch(patch)))
 
 
 def naive_patch(text: str, hunk: Hunk) -> str | None:
@@ -70,7 +70,7 @@ def naive_patch(text: str, hunk: Hunk) -> str | None:
 
 def refusal(text: str, patch: str) -> AntiphonError:
     with raises(ErrorCode.PATCH_FAILED) as caught:
-        plan_patch(text, patch)
+        plan_patch(text, read_patch(patch))
     return caught.value
 
 
@@ -79,7 +79,9 @@ def test_diff_of_two_texts_makes_one_out_of_the_other(
     before: str, after: str, context: int
 ) -> None:
     assume(before != after)
-    assert apply_minimal(before, plan_patch(before, diff(before, after, context))) == after
+    assert (
+        apply_minimal(before, plan_patch(before, read_patch(diff(before, after, context)))) == after
+    )
 
 
 @given(TEXT, TEXT, TEXT, st.integers(1, 3))
@@ -88,7 +90,7 @@ def test_hunk_on_other_text_applies_where_naive_comparison_finds_it(
 ) -> None:
     assume(before != after)
     patch = diff(before, after, context)
-    hunks = Patch(patch).hunks
+    hunks = read_patch(patch).hunks
     assume(len(hunks) == 1)
     expected = naive_patch(other, hunks[0])
     if expected is None:
@@ -101,7 +103,7 @@ def test_hunk_on_other_text_applies_where_naive_comparison_finds_it(
 def test_patch_of_any_text_fails_only_with_patch_failed(patch: str) -> None:
     for text in ("", "a\nb\n", "a"):
         try:
-            plan_patch(text, patch)
+            plan_patch(text, read_patch(patch))
         except AntiphonError as error:
             if error.code is not ErrorCode.PATCH_FAILED:
                 raise
@@ -341,7 +343,7 @@ def mutated(rng: random.Random, text: str) -> str:
 def patched_or_none(text: str, patch: str) -> str | None:
     """The text with the patch; None if it is refused."""
     try:
-        return apply_splices(text, plan_patch(text, patch))
+        return apply_splices(text, plan_patch(text, read_patch(patch)))
     except AntiphonError as error:
         if error.code is not ErrorCode.PATCH_FAILED:
             raise
@@ -405,9 +407,9 @@ def test_patch_of_several_files_is_split_where_headers_are_and_not_lines_like_th
         ("old.txt", False),
         ("new/y", True),
     ]
-    assert patched("-- a\n", parts[0].patch) == "++ b\n"
-    assert patched("a", parts[1].patch) == "b\n"
-    assert patched("", parts[2].patch) == "y\n"
+    texts = zip(("-- a\n", "a", ""), parts, strict=True)
+    made = [apply_splices(text, plan_patch(text, part)) for text, part in texts]
+    assert made == ["++ b\n", "b\n", "y\n"]
 
 
 @pytest.mark.parametrize(

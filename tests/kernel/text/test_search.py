@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.search import (
     Found,
-    LiteralQuery,
     Match,
     Query,
-    RegexQuery,
     required_literals,
     search_text,
 )
@@ -34,8 +32,12 @@ PATTERN = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join)
 UNLIMITED = 10**9
 
 
-def regex_query(pattern: str) -> RegexQuery:
-    return RegexQuery(pattern, seconds=5, line_seconds=5)
+def regex_query(pattern: str) -> Query:
+    return Query(pattern, seconds=5, line_seconds=5)
+
+
+def literal_query(wanted: str) -> Query:
+    return regex_query(re.escape(wanted))
 
 
 def search(text: str, query: Query, most: int = UNLIMITED, context: int = 2) -> Found:
@@ -69,7 +71,7 @@ def test_literal_is_found_wherever_it_is_with_the_lines_around_it(
         for number, line in enumerate(lines)
         for one in re.finditer(re.escape(wanted), line)
     ]
-    assert search(text, LiteralQuery(wanted), context=context).matches == tuple(expected)
+    assert search(text, literal_query(wanted), context=context).matches == tuple(expected)
 
 
 @given(TEXT, PATTERN)
@@ -110,8 +112,7 @@ def test_match_contains_every_literal_that_its_pattern_is_said_to_need(
         ("colou?r", ["colo", "r"]),
         ("^x$", ["x"]),
         ("a|b", []),
-        ("(?<!x)abc(?=d)e", ["abc", "e"]),
-        ("a(?!b)*c", ["a", "c"]),
+        ("(?<!x)abc(?=d)e", []),
         ("a\\(?!b", ["a", "!b"]),
         ("a\\x41", []),
     ],
@@ -131,12 +132,12 @@ def test_long_line_is_searched_to_its_end() -> None:
     text = "x" * 100_000 + "needle\nneedle"
     expected = [(0, 100_000, 100_006), (1, 0, 6)]
     assert spans(search(text, regex_query("ne+dle"))) == expected
-    assert spans(search(text, LiteralQuery("needle"))) == expected
+    assert spans(search(text, literal_query("needle"))) == expected
 
 
 def test_search_beyond_match_limit_is_truncated() -> None:
     text = "a\n" * 5
-    for query in (LiteralQuery("a"), regex_query("a")):
+    for query in (literal_query("a"), regex_query("a")):
         assert not search(text, query, 5).truncated
         found = search(text, query, 4)
         assert found.truncated and len(found.matches) == 4
@@ -144,7 +145,7 @@ def test_search_beyond_match_limit_is_truncated() -> None:
 
 def test_search_beyond_size_limit_returns_at_least_one_match() -> None:
     text = f"{'a' * 100}\n" * 5
-    query = LiteralQuery("a" * 100)
+    query = literal_query("a" * 100)
     found = search_text(text, query, max_matches=9, context_lines=0, max_size=250)
     assert found.truncated and len(found.matches) == 2
     found = search_text(text, query, max_matches=9, context_lines=9, max_size=1)
@@ -204,7 +205,7 @@ def test_braces_that_count_nothing_are_braces(pattern: str, line: str) -> None:
 
 @pytest.mark.parametrize("wanted", ["", "a\nb", "\n"])
 def test_search_query_spanning_lines_is_rejected(wanted: str) -> None:
-    for make in (LiteralQuery, regex_query):
+    for make in (literal_query, regex_query):
         with raises(ErrorCode.INVALID_PARAMS):
             make(wanted)
 
@@ -229,7 +230,7 @@ CATASTROPHES = [
 
 @pytest.mark.parametrize(("pattern", "text"), CATASTROPHES, ids=[one[0] for one in CATASTROPHES])
 def test_pattern_that_runs_too_long_is_stopped_or_was_not_slow(pattern: str, text: str) -> None:
-    query = RegexQuery(pattern, seconds=0.2, line_seconds=0.1)
+    query = Query(pattern, seconds=0.2, line_seconds=0.1)
     begun = time.process_time()
     try:
         search(text, query)
@@ -241,14 +242,14 @@ def test_pattern_that_runs_too_long_is_stopped_or_was_not_slow(pattern: str, tex
 
 def test_stopped_pattern_is_an_error_that_says_what_was_allowed() -> None:
     with raises(ErrorCode.REGEX_TIMEOUT) as caught:
-        search("a" * 60 + "!", RegexQuery("(a|aa)+$", seconds=0.2, line_seconds=0.1))
+        search("a" * 60 + "!", Query("(a|aa)+$", seconds=0.2, line_seconds=0.1))
     assert caught.value.details["line_seconds"] == 0.1
 
 
 def test_search_pattern_has_time_limit_for_all_lines() -> None:
     text = ("a" * 18 + "!\n") * 100_000
     with raises(ErrorCode.REGEX_TIMEOUT):
-        search(text, RegexQuery("(?=a)(a|aa)+$", seconds=0.1, line_seconds=10))
+        search(text, Query("(?=a)(a|aa)+$", seconds=0.1, line_seconds=10))
 
 
 def turns_beside_a_slow_search(seconds: float) -> int:
@@ -256,7 +257,7 @@ def turns_beside_a_slow_search(seconds: float) -> int:
 
     def run() -> None:
         with pytest.raises(AntiphonError):
-            search("a" * 60 + "!", RegexQuery("(a|aa)+$", seconds=PATIENCE, line_seconds=seconds))
+            search("a" * 60 + "!", Query("(a|aa)+$", seconds=PATIENCE, line_seconds=seconds))
 
     thread = threading.Thread(target=run)
     turns = 0
@@ -275,6 +276,6 @@ def test_search_with_slow_pattern_does_not_block_threads() -> None:
 def test_search_pattern_quadratic_over_newlines_is_searched_by_line() -> None:
     """Over newlines this pattern is quadratic, within lines it is not."""
     text = ("x" * 20 + "\n") * 20_000 + "=\n"
-    assert spans(search(text, RegexQuery("[^=]*=", seconds=PATIENCE, line_seconds=1))) == [
+    assert spans(search(text, Query("[^=]*=", seconds=PATIENCE, line_seconds=1))) == [
         (20_000, 0, 1)
     ]

@@ -188,22 +188,6 @@ async def test_request_holds_images_and_documents_by_hash_behind_what_names_them
     assert text["text"].endswith("\n\ntext")
 
 
-async def test_estimate_of_an_image_follows_its_size(
-    kernel: Kernel, amy: Actor, message: str
-) -> None:
-    small = PNG[:16] + (75).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(9)
-    unknown = PNG[:16] + bytes(17)
-    before = (await kernel.call(amy, "context.request", {}))["estimated_tokens"]
-    await attached(kernel, amy, message, sent("s.png", small))
-    known = (await kernel.call(amy, "context.request", {}))["estimated_tokens"]
-    await attached(kernel, amy, message, sent("u.png", unknown))
-    both = (await kernel.call(amy, "context.request", {}))["estimated_tokens"]
-    assert (both - known) - (known - before) == 1600 - 75 * 100 // 750
-    usage = await kernel.call(amy, "context.usage", {})
-    (files,) = [one for one in usage["types"] if one["type"] == "user.attachment"]
-    assert usage["estimated_tokens"] == both and files["tokens"] > 1610
-
-
 async def test_image_of_a_result_is_read_by_the_model_that_called(
     kernel: Kernel, amy: Actor, message: str
 ) -> None:

@@ -14,8 +14,10 @@ from typing import Any, Protocol
 
 from pycrdt import Doc, Map
 
+from antiphon_kernel.config import KernelConfig
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.mcp_servers import McpServerConfig
 from antiphon_kernel.messages import dump_message
 from antiphon_kernel.providers import (
     End,
@@ -99,7 +101,7 @@ class Gate:
 
 def recording(model: str, *rounds: Sequence[TurnEvent]) -> Recording:
     steps = tuple(tuple(RecordedStep(10, event) for event in events) for events in rounds)
-    return Recording(model, "", steps)
+    return Recording(model, steps)
 
 
 def scripted(gate: Gate, *recordings: Recording) -> Models:
@@ -127,7 +129,7 @@ class Replying:
     async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         self.requests.append(request)
-        self.prompts.append(await request.read())
+        self.prompts.append(request.prompt)
         for event in reply:
             if callable(event):
                 await event()
@@ -138,7 +140,7 @@ class Replying:
         """Give these replies next."""
         self.replies = list(replies)
 
-    def payload(self, prompt: ModelPrompt) -> JsonObject:
+    async def payload(self, prompt: ModelPrompt) -> JsonObject:
         messages = [dump_message(one) for one in prompt.conversation.messages]
         return JsonObject({"system": prompt.system, "messages": messages})
 
@@ -146,14 +148,18 @@ class Replying:
         pass
 
 
-def remote(provider: Provider, **config: Any) -> Models:
-    """The model aria, which `provider` answers for."""
-    fields = {"name": "aria", "kind": ModelKind.OPENAI_CHAT, "model": "aria-1", **config}
-    return Models(
-        {"aria": provider},
-        configs={"aria": ModelConfig(**fields)},
-        permissions={"aria": ALLOW_EVERYTHING},
-    )
+def remote(
+    provider: Provider,
+    policy: PermissionPolicy = ALLOW_EVERYTHING,
+    *,
+    name: str = "aria",
+    mcp: Sequence[McpServerConfig] = (),
+    **config: Any,
+) -> Models:
+    """A model which `provider` answers for, and whose calls are decided by `policy`."""
+    fields = {"kind": ModelKind.OPENAI_CHAT, "model": "aria-1", "permissions": policy, **config}
+    configs = (ModelConfig(name, **fields),)
+    return Models({name: provider}, config=KernelConfig(models=configs, mcp=tuple(mcp)))
 
 
 class Stage:
@@ -308,7 +314,7 @@ class Asking:
 
 async def open_asking(open_stage: OpenStage, policy: PermissionPolicy | None = None) -> Asking:
     playing = ScriptedProvider([recording(MODEL, [])], sleep=Gate())
-    models = Models({MODEL: playing}, permissions={MODEL: policy or PermissionPolicy()})
+    models = remote(playing, policy or PermissionPolicy(), name=MODEL)
     return Asking(await open_stage(models))
 
 

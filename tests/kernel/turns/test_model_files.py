@@ -17,17 +17,17 @@ from antiphon_kernel.contexts import Applied
 from antiphon_kernel.providers import PermissionPolicy
 from antiphon_kernel.providers.events import ToolCallEvent
 from antiphon_kernel.turns import TurnRunner
-from antiphon_kernel.turns.models import Models
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, open_kernel
+from tests.kernel.turns.stage import DONE, OpenStage, Replying, Stage, call, open_kernel, remote
+from tests.policies import policy_of
 from tests.waiting import PATIENCE, until
 
 TEXT: Final = "one\ntwo\nthree\nfour\nfive\n"
 SECRET: Final = "KEY=hunter2\n"
 READ: Final = call("file_read", "r", path="a.txt")
-ALLOWED: Final = PermissionPolicy.parse({"*": "allow"})
-ASKING: Final = PermissionPolicy.parse({"shell": "allow"}, files_allow=["src/**"])
+ALLOWED: Final = policy_of({"*": "allow"})
+ASKING: Final = policy_of({"shell": "allow"}, files_allow=["src/**"])
 
 
 @dataclass
@@ -94,7 +94,7 @@ OpenDesk = Callable[..., Any]
 def open_desk(open_stage: OpenStage) -> OpenDesk:
     async def open_one(policy: PermissionPolicy = ALLOWED) -> Desk:
         provider = Replying(DONE)
-        stage = await open_stage(Models({"aria": provider}, permissions={"aria": policy}))
+        stage = await open_stage(remote(provider, policy))
         desk = Desk(stage, provider)
         desk.put("a.txt")
         return desk
@@ -327,7 +327,7 @@ EDIT_BLOCK: Final = call("block_edit", "e", block_id="file:a.txt", operations=[]
 async def test_policy_of_paths_decides(
     open_desk: OpenDesk, rules: Any, change: ToolCallEvent, outcome: str
 ) -> None:
-    desk = await open_desk(PermissionPolicy.parse(**{"permits": {}, **rules}))
+    desk = await open_desk(policy_of(**{"permits": {}, **rules}))
     desk.put("b.txt")
     (desk.project / "src").mkdir()
     (desk.project / "src" / "link").symlink_to("../a.txt")
@@ -398,8 +398,7 @@ async def test_question_about_an_edit_is_carried_out_after_a_restart(tmp_path: P
     edit = call("file_edit", "e", path="a.txt", old_text="two", new_text="2")
     for decision in ("", "once"):
         kernel, provider = await open_kernel(tmp_path / "project"), Replying([READ], [edit], DONE)
-        models = Models({"aria": provider}, permissions={"aria": ASKING})
-        runner = TurnRunner(kernel, models)
+        runner = TurnRunner(kernel, remote(provider, ASKING))
         desk = Desk(Stage(kernel, await kernel.context(), runner), provider)
         if not decision:
             desk.put("a.txt")

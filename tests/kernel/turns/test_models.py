@@ -28,6 +28,7 @@ from antiphon_kernel.providers.model_config import ALLOW_EVERYTHING
 from antiphon_kernel.turns.models import Models
 from tests.kernel.config.test_model_discovery import listed, server
 from tests.kernel.turns.stage import OpenStage
+from tests.policies import policy_of
 from tests.waiting import PATIENCE
 
 CLAUDE = ModelConfig(
@@ -103,8 +104,8 @@ def test_default_model_is_the_chosen_one_or_the_first() -> None:
 
 def test_recordings_may_do_what_is_in_them_and_models_what_is_configured() -> None:
     played = ModelConfig("played", ModelKind.SCRIPTED, "x.jsonl")
-    mine = replace(LOCAL, permissions=PermissionPolicy.parse({"shell": "allow"}))
-    shared = PermissionPolicy.parse({"shell": "deny", "file_write": "deny"})
+    mine = replace(LOCAL, permissions=policy_of({"shell": "allow"}))
+    shared = policy_of({"shell": "deny", "file_write": "deny"})
     some = models(KernelConfig(models=(CLAUDE, mine, played), permissions=shared))
     assert some.permissions("played") == ALLOW_EVERYTHING
     assert some.permissions("claude").permit("shell") is ToolPermit.DENY
@@ -170,7 +171,7 @@ async def test_check_asks_for_little_and_says_who_does_not_answer(
             "error_kind": "unauthorised",
         },
     ]
-    prompt = await good.asked[0].read()
+    prompt = good.asked[0].prompt
     assert prompt.max_tokens <= 16 and prompt.tools == ()
     assert stage.headers() == []
     await stage.call("model.check", model="claude")
@@ -178,7 +179,7 @@ async def test_check_asks_for_little_and_says_who_does_not_answer(
 
 
 def test_permit_is_that_of_the_tool_then_of_every_tool_then_none() -> None:
-    policy = PermissionPolicy.parse({"shell": "deny", "*": "ask"})
+    policy = policy_of({"shell": "deny", "*": "ask"})
     assert policy.permit("shell") is ToolPermit.DENY
     assert policy.permit("block_read") is ToolPermit.ASK
     assert PermissionPolicy().permit("shell") is None
@@ -186,8 +187,8 @@ def test_permit_is_that_of_the_tool_then_of_every_tool_then_none() -> None:
 
 
 def test_policy_over_another_keeps_what_it_does_not_say() -> None:
-    base = PermissionPolicy.parse({"shell": "deny", "block_edit": "ask"}, ["git log *"])
-    policy = PermissionPolicy.parse({"shell": "ask"}, ["git status"]).over(base)
+    base = policy_of({"shell": "deny", "block_edit": "ask"}, ["git log *"])
+    policy = policy_of({"shell": "ask"}, ["git status"]).over(base)
     assert policy.denies_file("a/.ENV") and not policy.denies_file(".env.example")
     assert policy.permit("shell") is ToolPermit.ASK
     assert policy.permit("block_edit") is ToolPermit.ASK
@@ -197,8 +198,8 @@ def test_policy_over_another_keeps_what_it_does_not_say() -> None:
 
 
 def test_patterns_of_files_of_both_policies_count_in_place_of_the_usual_secrets() -> None:
-    base = PermissionPolicy.parse({}, files_allow=["src/**"], files_deny=["*.key"])
-    policy = PermissionPolicy.parse({}, files_allow=["a.txt"], files_deny=["b.txt"]).over(base)
+    base = policy_of({}, files_allow=["src/**"], files_deny=["*.key"])
+    policy = policy_of({}, files_allow=["a.txt"], files_deny=["b.txt"]).over(base)
     assert [one for one in ("src/x", "a.txt", "b.txt") if policy.allows_file(one)] == [
         "src/x",
         "a.txt",

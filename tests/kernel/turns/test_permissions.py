@@ -32,8 +32,10 @@ from tests.kernel.turns.stage import (
     Stage,
     open_asking,
     open_kernel,
+    remote,
     write_raw,
 )
+from tests.policies import policy_of
 from tests.waiting import until
 
 COMMAND: Final[dict[str, Any]] = {"command": "touch ran"}
@@ -117,7 +119,7 @@ async def test_policy_decides_by_tool_and_pattern(
     asking = await open_asking(open_stage)
     models = asking.stage.runner.models
     for permits, patterns, command, outcome in POLICIES:
-        policy = PermissionPolicy.parse(permits, patterns)
+        policy = policy_of(permits, patterns)
         monkeypatch.setattr(models, "permissions", lambda name, policy=policy: policy)
         call = await asking.call(asking.stage.owner, command=command)
         if outcome is None:
@@ -425,8 +427,8 @@ class House:
 
     async def start(self) -> None:
         kernel = await open_kernel(self.folder)
-        models = {"aria": self.provider} if self.has_model else {}
-        runner = TurnRunner(kernel, Models(models, permissions={"aria": PermissionPolicy()}))
+        models = remote(self.provider, PermissionPolicy()) if self.has_model else Models()
+        runner = TurnRunner(kernel, models)
         self.stage = Stage(kernel, await kernel.context(), runner)
 
     async def stop(self) -> None:

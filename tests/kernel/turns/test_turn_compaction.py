@@ -228,8 +228,7 @@ async def test_attached_image_is_given_with_its_bytes(open_stage: OpenStage) -> 
     (prompt,) = provider.prompts
     blocks = [one for message in prompt.conversation.messages for one in message.content]
     (image,) = [one for one in blocks if isinstance(one, ImageBlock)]
-    assert prompt.files[image.hash].data == PNG
-    assert prompt.files[image.hash].media_type == "image/png"
+    assert prompt.files == {image.hash: PNG}
 
 
 async def test_answer_gets_what_the_window_leaves(open_stage: OpenStage) -> None:

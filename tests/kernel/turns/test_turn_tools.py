@@ -121,8 +121,10 @@ async def test_turn_whose_budget_is_used_up_is_stopped(
 class Telling(Replying):
     """A provider whose requests name the key, as no provider should."""
 
-    def payload(self, prompt: ModelPrompt) -> JsonObject:
-        return JsonObject({**super().payload(prompt), "key": 'sk-"1', "max": prompt.max_tokens})
+    async def payload(self, prompt: ModelPrompt) -> JsonObject:
+        return JsonObject(
+            {**await super().payload(prompt), "key": 'sk-"1', "max": prompt.max_tokens}
+        )
 
 
 async def test_request_is_shown_as_the_provider_would_send_it_with_keys_masked(

@@ -5,11 +5,9 @@ The engine takes them in, and their order then depends on the order in which it 
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -17,13 +15,12 @@ from pycrdt import Text
 
 from antiphon_kernel.contexts import Context, apply_update
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.item_index import Segment
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.text_order import TextOrder
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.id_set import IdRange
-from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct, decode_update
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
 from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.validation.peers import Layout, Peer, refused
@@ -159,52 +156,6 @@ async def test_item_between_neighbours_of_its_own_update_is_rejected(
     first = Struct(_BO, 0, 1, ContentKind.STRING, a, b, content="x")
     second = Struct(_BO, 1, 1, ContentKind.STRING, a, b, content="y")
     await refused(context, bo, encode_update([first, second], ()))
-
-
-def written_in_one_go() -> TextOrder:
-    """Return the order of two texts, each made and filled by one client."""
-    order = TextOrder()
-    for client in (1, 2):
-        made = ItemId(client, 0)
-        order.add(Struct(client, 0, 1, ContentKind.TYPE, content=SharedType.TEXT), 0)
-        order.add(Struct(client, 1, 2, ContentKind.STRING, parent=made, content="ab"), 1)
-        order.add(Struct(client, 3, 1, ContentKind.STRING, ItemId(client, 2), content="c"), 3)
-    return order
-
-
-def test_item_without_neighbours_joins_a_text_that_was_written_in_one_go() -> None:
-    order, numbers = written_in_one_go(), list[int]()
-    order.add(Struct(3, 0, 1, ContentKind.STRING, parent=ItemId(1, 0), content="x"), 0)
-    order.write(numbers)
-    others = [2, 0, 1, 2, 1, 3, 0, 0, 0, 0]
-    assert numbers == [2, *others, 1, 0, 2, 1, 1, 3, 0, 0, 0, 0, 3, 0, 1, 0, 0, 0, 0]
-
-
-def test_item_whose_clock_is_in_a_text_that_was_written_in_one_go_does_not_fit() -> None:
-    again = Struct(1, 3, 1, ContentKind.STRING, ItemId(2, 3), content="x")
-    assert not written_in_one_go().fit([(again, 3)])
-    assert written_in_one_go().fit([(again._replace(clock=4), 4)])
-
-
-async def test_rejected_updates_leave_no_trace_in_the_order(
-    context: Context, bo: Actor, make: Make
-) -> None:
-    await make("abc" * 10)
-    items = characters(context, "abc" * 10)
-    made_up = Struct(_BO, 0, 1, ContentKind.STRING, items[1], items[0], content="x")
-    await refused(context, bo, encode_update([made_up], ()))
-    before = segments()
-    for left, right in pairwise(items):
-        good = Struct(_BO, 0, 1, ContentKind.STRING, left, right, content="x")
-        bad = Struct(_BO, 1, 1, ContentKind.STRING, right, left, content="y")
-        await refused(context, bo, encode_update([good, bad], ()))
-    assert segments() == before
-
-
-def segments() -> int:
-    """Return how many runs of items are in memory."""
-    gc.collect()
-    return sum(isinstance(one, Segment) for one in gc.get_objects())
 
 
 async def test_item_in_a_draft_of_the_same_update_is_checked(context: Context, bo: Actor) -> None:

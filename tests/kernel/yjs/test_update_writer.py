@@ -10,8 +10,8 @@ import pytest
 
 from antiphon_kernel.yjs.id_set import decode_state_vector, normalise
 from antiphon_kernel.yjs.merge import continuations, squash
-from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
-from antiphon_kernel.yjs.update_writer import MapWriter, encode_any, encode_text_item, encode_update
+from antiphon_kernel.yjs.update import decode_update
+from antiphon_kernel.yjs.update_writer import MapWriter, encode_any, encode_update
 from tests.kernel.yjs.random_documents import random_documents
 
 
@@ -29,25 +29,6 @@ def test_update_written_again_makes_the_same_document(seed: int) -> None:
             assert again.get(root, type=kind).to_py() == document.get(root, type=kind).to_py()
         known = decode_state_vector(document.get_state())
         assert decode_state_vector(again.get_state()) == known
-
-
-@pytest.mark.parametrize(
-    ("text", "clock", "right"),
-    [
-        ("x", 1, None),
-        ("x", 128, ItemId(3, 127)),
-        ("é漢😀" * 60, 16_384, ItemId(2**32 - 1, 2**21)),
-        ("é漢😀" * 60, 2**32, None),
-    ],
-)
-def test_one_piece_of_text_is_encoded_as_any_update(
-    text: str, clock: int, right: ItemId | None
-) -> None:
-    units = len(text.encode("utf-16-le")) // 2
-    origin = ItemId(300, clock - 1)
-    item = Struct(300, clock, units, ContentKind.STRING, origin, right, content=text)
-    found = encode_text_item(300, clock, origin, right, text.encode())
-    assert found == encode_update([item], ())
 
 
 def test_typing_merged_from_single_keys_becomes_one_item() -> None:

@@ -9,7 +9,7 @@ from antiphon.widgets.block_list.cell_model import (
     Siblings,
 )
 from antiphon.widgets.block_list.cell_painter import AuthorRange
-from antiphon.widgets.block_list.document_view import DocumentView, PreviewView
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns, GutterWidth, LineMark, author_labels
 from antiphon.widgets.block_list.remote_cursors import Writer
 from antiphon.widgets.block_list.text_finder import Hit, HitPlace, TextFinder

@@ -1,9 +1,8 @@
-"""The block list with the editor laid over the cell that is being edited, and its preview."""
+"""The block list with the editor laid over the cell that is being edited."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -218,32 +217,3 @@ class DocumentView(Widget):
     def _scroll_cells(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
         event.stop()
         self.cells.scroll_by_wheel(event)
-
-
-NOT_YET: Final = "This context is still being read: its cells can be edited in a moment."
-
-
-class PreviewView(DocumentView):
-    """Shows a preview until the document is here, which then goes on in the same place."""
-
-    def __init__(self, source: CellModel) -> None:
-        super().__init__(source)
-        self.cells.can_focus = False
-
-    def on_unmount(self) -> None:
-        self.source.close()
-
-    def edit(
-        self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
-    ) -> bool:
-        del block, offset, to_read
-        self.post_message(self.EditRefused(NOT_YET))
-        return False
-
-    def hand_over(self, cells: BlockList) -> None:
-        """Let another list show what is seen here now."""
-        focused, anchor = self.cells.focused_cell, self.cells.view_state()
-        if focused is not None and cells.has_cell(focused):
-            cells.focus_cell(focused, reveal=False)
-        if anchor is not None:
-            cells.restore_view(anchor)

@@ -39,12 +39,6 @@ class ItemOwners:
         self._number_of = number_of
         self._runs = ItemRuns()
 
-    def assign(self, update: DecodedUpdate, block: int) -> None:
-        """Record that every item of an update belongs to one block."""
-        for struct in update.structs:
-            if struct.kind is not ContentKind.SKIP:
-                self._add(struct, block)
-
     def split(self, update: DecodedUpdate) -> dict[int, DecodedUpdate]:
         """Record the items of an update and return its parts by block."""
         structs: dict[int, list[Struct]] = {}

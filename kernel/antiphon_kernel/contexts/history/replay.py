@@ -53,13 +53,7 @@ class FollowedHistories:
 
     def follow(self, op: StoredOp) -> None:
         """Follow the next transaction that concerns one of the blocks."""
-        update = decode_update(op.update)
-        if op.operation != SYNC and len(op.versions) == 1:
-            (block,) = op.versions
-            parts = {block: update}
-            self._owners.assign(update, block)
-        else:
-            parts = self._owners.split(update)
+        parts = self._owners.split(decode_update(op.update))
         for block in (op.versions.keys() | parts.keys()) & self.histories.keys():
             history, version = self.histories[block], op.versions.get(block)
             if version is None and op.operation != SYNC:

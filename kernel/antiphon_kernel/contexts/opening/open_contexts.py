@@ -12,14 +12,11 @@ from math import inf
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from pydantic import ValidationError
-
 from antiphon_kernel.cluster import Ownership
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.opening.context_registry import ContextRegistry
 from antiphon_kernel.contexts.opening.loader import Quarantine, open_document, open_recent
-from antiphon_kernel.contexts.opening.page import ContextPage
 from antiphon_kernel.contexts.opening.snapshot_writer import SnapshotWriter
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
@@ -94,10 +91,10 @@ class OpenContexts:
         self._tasks = BackgroundTasks(_log)
         self._closing_idle: asyncio.Task[None] | None = None
         self._is_ending = False
-        self._has_freed = False
-        """Whether there is memory that the system can have back."""
-        self._written: dict[ContextId, int] = {}
-        """Version of each open context when it was looked last whether one is idle."""
+        self._seen: dict[ContextId, tuple[int, float]] = {}
+        """Version and last use of each open context when it was looked last whether one is idle."""
+        self._trimmed: dict[ContextId, tuple[int, float]] | None = None
+        """The same when the system got back free memory last."""
         self._opening = WeakValueDictionary[ContextId, asyncio.Lock]()
         """Held by those who open a context, or wait until somebody else has."""
         self._ownership = ownership
@@ -114,20 +111,6 @@ class OpenContexts:
         if found is not None:
             found.users.add_current()
         return found
-
-    async def stored_page(self, context: ContextId) -> ContextPage | None:
-        """The last page of a context that is not open; None if it is, or has changed since."""
-        if context in self._open:
-            return None
-        self._quarantine.raise_if_quarantined(context)
-        row = self._directory[context]
-        page = await self._journal.pages.read(row)
-        if page is None or page.seq != await self._journal.last_seq(row):
-            return None
-        try:
-            return ContextPage.model_validate_json(page.content)
-        except ValidationError:  # another version's, which had other fields
-            return None
 
     def ids(self) -> tuple[ContextId, ...]:
         """Return the ids of the contexts that are open."""
@@ -378,31 +361,21 @@ class OpenContexts:
     async def close_idle(self) -> None:
         """Close the contexts that nobody has used for long, the longest unused first.
 
-        The system gets back what they and the opening of long ones have left, once nothing has
-        been written from one call to the next: that takes milliseconds in which nobody is served.
+        The system gets back what they and the opening of long ones have left, once none has been
+        used from one call to the next: that takes milliseconds in which nobody is served.
         """
-        has_freed = [
-            *[await self._close_idle(one) for one in self._idle()],
-            *[await self._leave_out_oldest(one) for one in tuple(self._open.values())],
-            *(one.take_freed() for one in self._open.values()),
-        ]
+        used_at = self._used_at()
+        long_ago = self._clock.monotonic() - self._limits.idle_context_seconds
+        for context in sorted(self._open.values(), key=lambda one: used_at[one.id]):
+            if used_at[context.id] <= long_ago:
+                await self._close_idle(context)
+        for context in tuple(self._open.values()):
+            await self._leave_out_oldest(context)
         await self.release_unused()
-        self._has_freed |= any(has_freed)
-        before, self._written = self._written, {one.id: one.seq for one in self._open.values()}
-        if self._has_freed and self._written.items() <= before.items():
-            self._has_freed = False
+        before, self._seen = self._seen, {one.id: _last_use(one) for one in self._open.values()}
+        if self._seen.items() <= before.items() and self._seen != self._trimmed:
+            self._trimmed = self._seen
             return_free_memory()
-
-    def _idle(self) -> list[Context]:
-        limits, used_at = self._limits, self._used_at()
-        waiting = sorted(self._open.values(), key=lambda one: used_at[one.id])
-        now, spare = self._clock.monotonic(), len(waiting) - limits.open_contexts
-        return [
-            one
-            for place, one in enumerate(waiting)
-            if now - used_at[one.id]
-            >= (limits.spare_context_seconds if place < spare else limits.idle_context_seconds)
-        ]
 
     def _used_at(self) -> dict[ContextId, float]:
         """Return when each open context was last used, or one that is used together with it."""
@@ -413,20 +386,20 @@ class OpenContexts:
             latest[groups[one]] = max(latest[groups[one]], inf if users.count else users.used_at)
         return {one: latest[group] for one, group in groups.items()}
 
-    async def _close_idle(self, context: Context) -> bool:
+    async def _close_idle(self, context: Context) -> None:
         """Close a context, unless somebody uses it before what opening it needs is on disk."""
         if not self._is_closable(context):
-            return False
+            return
         before = self._used_at()[context.id], context.seq
         try:
             if not await self._snapshots[context.id].write_last():
                 _log.error("context %s stays open: not all of it could be stored", context.label)
                 context.users.touch()
-                return False
+                return
             # From here on nothing may come between.
             is_unused = self._is_closable(context) and before[0] < inf
             if not is_unused or (self._used_at()[context.id], context.seq) != before:
-                return False
+                return
             del self._open[context.id]
             self._snapshots.pop(context.id).cancel()
             self.closed.notify(context)
@@ -435,33 +408,29 @@ class OpenContexts:
                 " more."
             )
             context.close(storage_failed(reason))
-            return True
         except Exception:  # noqa: BLE001  whatever it is, the context is as it was
             _log.exception("context %s stays open: closing it failed", context.label)
             context.users.touch()
-            return False
 
-    async def _leave_out_oldest(self, context: Context) -> bool:
+    async def _leave_out_oldest(self, context: Context) -> None:
         """Hold the last blocks of a long context only, if others have not been needed for long."""
-        if not self._needs_only_recent(context) or self._written.get(context.id) != context.seq:
-            return False
-        users, shown = context.users, context.block_count - min(context.replicas())
-        before, client = (context.seq, users.used_at), self._directory.ids.client_id()
+        before, client = _last_use(context), self._directory.ids.client_id()
+        if not self._needs_only_recent(context) or self._seen.get(context.id) != before:
+            return
+        shown = context.block_count - min(context.replicas())
         try:
             if await self._snapshots[context.id].write_last(shown):
                 recent = await open_recent(self._journal, context.row, client)
                 # From here on nothing may come between.
-                is_same = (context.seq, users.used_at) == before
+                is_same = _last_use(context) == before
                 if recent is not None and is_same and self._needs_only_recent(context):
                     cut = recent[0].cut
                     if cut is not None and min(context.replicas()) >= cut.omitted:
                         self.closed.notify(context)
                         context.leave_out_oldest(*recent)
-                        return True
         except Exception:  # noqa: BLE001  whatever it is, the context is as it was
             _log.exception("all of context %s stays open", context.label)
-        users.touch()
-        return False
+        context.users.touch()
 
     def _needs_only_recent(self, context: Context) -> bool:
         """Return whether all who use a context are replicas that hold its last blocks only."""
@@ -522,3 +491,7 @@ class OpenContexts:
                 snapshots.cancel()
                 context.close(kernel_is_closing())
         self._open.clear()
+
+
+def _last_use(context: Context) -> tuple[int, float]:
+    return context.seq, context.users.used_at

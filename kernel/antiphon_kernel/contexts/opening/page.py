@@ -1,7 +1,4 @@
-"""A page of a context: some neighbouring blocks with their texts, to be shown without the rest.
-
-The last one is stored when a context is closed, so that it can be shown before it is open again.
-"""
+"""A page of a context: some neighbouring blocks with their texts, to be shown without the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_values
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.registry import Result
-from antiphon_kernel.storage import Journal, Page
 from antiphon_kernel.types.records import Member
 
 PAGE_BLOCKS: Final = 60
@@ -43,11 +39,6 @@ class ContextPage(Result):
     """In document order, with whole texts; fewer than asked for where these are long."""
     members: list[Member]
     """Their authors."""
-
-    def surrounds(self, block: str) -> bool:
-        """Return whether a block is here, with those that a page around it shows before it."""
-        ids = [one.block_id for one in self.blocks]
-        return block in ids and (not self.before or ids.index(block) >= PAGE_BLOCKS // 2)
 
 
 def has_page(context: Context, around: str) -> bool:
@@ -85,13 +76,3 @@ def read_page(context: Context, around: str | None = None) -> ContextPage:
         blocks=blocks,
         members=[one for one in known if one is not None],
     )
-
-
-async def store_page(journal: Journal, context: Context) -> None:
-    """Store the last page of a context that is being closed."""
-    stored = await journal.pages.read(context.row)
-    if stored is None or stored.seq != context.seq:
-        content = read_page(context).model_dump_json(exclude_none=True).encode()
-        page = Page(context.seq, content)
-        await context.wait_persisted()
-        await journal.pages.write(context.row, page)

@@ -1,4 +1,4 @@
-"""Writing of a context's snapshot as it grows, and of its page and its last blocks at the end."""
+"""Writing of a context's snapshot as it grows, and of its last blocks at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.opening.page import store_page
 from antiphon_kernel.contexts.opening.segments import cut_state
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import Journal, Snapshot, StoredContext
@@ -93,10 +92,10 @@ class SnapshotWriter:
         return True
 
     async def write_last(self, recent_blocks: int = 0) -> bool:
-        """Write the page, and a snapshot if opening without it would take noticeably longer.
+        """Write what opening the context would otherwise take noticeably longer without.
 
-        The last blocks are written too, if there are many more: at least `recent_blocks`, if that
-        is more than ordinarily. Of a partial context there is no snapshot.
+        That is a snapshot, and the last blocks, if there are many more: at least `recent_blocks`,
+        if that is more than ordinarily. Of a partial context there is no snapshot.
 
         Returns whether all that was due is on disk; else the reason is logged.
         """
@@ -104,17 +103,16 @@ class SnapshotWriter:
             await asyncio.wait({self._writing})
         is_stored = True
         try:
-            await store_page(self._journal, self._context)
             await self._write_recent(recent_blocks)
         except AntiphonError as error:
-            _log.warning("no page of context %s: %s", self._context.label, error)
+            _log.warning("no last blocks of context %s: %s", self._context.label, error)
             is_stored = False
         if self._context.is_partial:
             return is_stored
         structure = self._context.structure
         is_due = self._transactions >= self._limits.snapshot_transactions_on_close
         if is_due or (structure.ready and not self._has_index):
-            if self._writing is not None:  # others may write while the page is stored
+            if self._writing is not None:  # others may write meanwhile
                 await asyncio.wait({self._writing})
             # There is time now to keep what was long to read.
             is_stored = await self._start(with_index=True) and is_stored

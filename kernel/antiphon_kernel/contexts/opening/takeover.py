@@ -65,9 +65,9 @@ class Takeover:
                 _log.warning("a tree that a dead kernel has left was not taken: %s", error)
 
     async def _open_changed(self, row: ContextRow) -> None:
-        """Open a context that was not closed in order: then its last page is what it was."""
+        """Open a context unless a state of it is stored, as one that was closed in order has."""
         try:
-            if await self.open_contexts.stored_page(row.id) is None:
+            if not await self.contexts.journal.has_last_state(row):
                 with forwarding():
                     await self.open_contexts.open(row.id)
         except AntiphonError as error:

@@ -242,19 +242,6 @@ class ItemTable:
         self.add(rest, segment)
         return rest
 
-    def join(self, segment: Segment) -> None:
-        """Make one of a segment and the one right of it, whose ids come next; neither has content.
-
-        Undoes `split`.
-        """
-        rest = segment.right
-        assert rest is not None and rest.client == segment.client and not rest.content
-        segment.length += rest.length
-        segment.sequence.link(segment, rest.right)
-        clocks = self._clocks[rest.client]
-        at = bisect_left(clocks, rest.clock)
-        del clocks[at], self._segments[rest.client][at]
-
     def originals(self, segment: Segment) -> Iterator[Segment]:
         """Yield the characters that these restore; these themselves if they restore none."""
         source = segment.source

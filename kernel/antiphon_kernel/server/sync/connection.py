@@ -159,8 +159,6 @@ class SyncConnection:
         self.awareness_client: int | None = None
         self.goodbye: CloseFrame | None = None
         self._finished: asyncio.Future[None] = self._loop.create_future()
-        self.sending_since: float | None = None
-        """When the frame that the client does not read was handed over."""
         self.is_listened_to = False
         """Whether the next message is waited for, and nothing else."""
         self.pause = BatchPause(limits.read_tick, _ENOUGH, self._loop.time)

@@ -413,19 +413,16 @@ class Room:
             client.outgoing.put(presence_frame([own]))
 
     def _send_heartbeat(self) -> None:
-        """A sign of life for everyone; who has not read anything for long is cut off."""
+        """A sign of life for everyone."""
         self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._send_heartbeat)
         in_the_kernel = self._awareness.in_the_kernel()
         for present in in_the_kernel:
             self._writer.presence_changed(present)
         frame = presence_frame(())
         self._awareness.expire()
-        oldest = self._loop.time() - self._limits.stalled
         silent = self._loop.time() - self._limits.greeting
         for client in self.clients:
-            if client.sending_since is not None and client.sending_since < oldest:
-                client.line.cut()
-            elif not client.joined and client.since < silent:
+            if not client.joined and client.since < silent:
                 client.finish(CloseFrame(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
             elif client.joined and not in_the_kernel:
                 client.outgoing.put(frame)

@@ -216,9 +216,7 @@ class RoomWriter:
 
 
 async def _write(client: SyncConnection, frame: bytes) -> None:
-    client.sending_since = asyncio.get_running_loop().time()
     await client.send({"type": "websocket.send", "bytes": frame})
-    client.sending_since = None
 
 
 async def _write_part(client: SyncConnection, frame: frames.SyncStep2 | frames.SyncUpdate) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -57,7 +56,7 @@ class AgentTurn(BaseTurn):
             AntiphonError: permission_denied if it is not; people see it, too.
         """
         writer, tool = self.writer, request.tool
-        call = await writer.begin_call(self.prompt, uuid.uuid4().hex, tool, text, 0)
+        call = await writer.begin_call(self.prompt, tool, text, 0)
         writer.describe(call, input=json.dumps(request.arguments))
         request.call_block, request.shown = call, writer.context.document.text(call)
         refusal = None if await self.may(request) else await self.desk.decide(request)

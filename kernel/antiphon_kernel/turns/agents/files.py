@@ -9,7 +9,7 @@ from typing import Final
 from antiphon_kernel.files.disk_file import DiskKind, look
 from antiphon_kernel.files.open_file import OpenFile
 from antiphon_kernel.text.lines import number_lines, split_lines
-from antiphon_kernel.text.merge3 import merge_texts
+from antiphon_kernel.text.merge_edits import merge_texts
 from antiphon_kernel.text.patch import unified_diff
 from antiphon_kernel.text.splice_diff import LINE, plan_difference
 from antiphon_kernel.tools.file_edit import PlannedFile, change_files, edit_file
@@ -114,12 +114,13 @@ def _merged(turn: AgentTurn, path: str, base: str, now: str, content: str) -> st
     if merged.conflicts:
         turn.read[path] = now
         first = merged.conflicts[0].ours
+        line = now.count("\n", 0, first.start) + 1
         shown = "\n".join(split_lines(first.text)[:_LINES_SHOWN])
         raise AntiphonError(
             ErrorCode.STALE_VERSION,
             f"Others have changed lines of {quote(path)} that you change, too, since you read it,"
             " so nothing was written. Read the file again, and write it once more. It now says"
-            f" from line {first.start + 1} on:\n{number_lines(shown, first.start + 1)}",
+            f" from line {line} on:\n{number_lines(shown, line)}",
         )
     return merged.text
 

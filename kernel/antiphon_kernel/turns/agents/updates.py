@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -90,7 +89,7 @@ class TurnUpdates(SpokenBlocks):
             cached, written = usage.cached_read_tokens or 0, usage.cached_write_tokens or 0
             tokens = usage.input_tokens, cached, written, usage.output_tokens
             used = TokenUsage(0, *tokens, usage.thought_tokens or 0).priced(None)
-            await self.turn.count(used, self.last)
+            await writer.count(used, self.turn.asker.session.principal.id, self.last)
         if reason in _BROKEN_OFF:
             raise TurnFailed(f"The agent has stopped: {_BROKEN_OFF[reason]}.", "limit")
         if self.last is None or (is_cut and not is_text):
@@ -139,7 +138,7 @@ class TurnUpdates(SpokenBlocks):
         turn, title = self.turn, one_line(update.title or "")
         name, text = (SHELL, title) if update.kind == "execute" else (title or "tool", "")
         number = len(turn.calls)
-        block = await turn.writer.begin_call(turn.prompt, uuid.uuid4().hex, name, text, number)
+        block = await turn.writer.begin_call(turn.prompt, name, text, number)
         self.last = block
         turn.presence.write_in(block)
         call = turn.calls[update.tool_call_id] = AgentCall(block)

@@ -10,16 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.text.merge3 import Conflict, Excerpt, Merged, Resolution, merge_texts, resolve
-from antiphon_kernel.types.errors import ErrorCode
-from tests.errors import raises
+from antiphon_kernel.text.merge_edits import EditMerge, Resolution, merge_texts, resolved
+from antiphon_kernel.text.splice_diff import apply_script
 
 texts = st.text(st.sampled_from("ab \n\n\r😀é漢\u0301"), max_size=24)
 lines = st.lists(st.integers(0, 2), max_size=8).map(lambda found: [f"{n}\n" for n in found])
 
 
-def both_orders(base: str, ours: str, theirs: str) -> tuple[Merged, Merged]:
+def both_orders(base: str, ours: str, theirs: str) -> tuple[EditMerge, EditMerge]:
     return merge_texts(base, ours, theirs), merge_texts(base, theirs, ours)
+
+
+def clear(base: str, ours: str, theirs: str) -> str:
+    """Return the text of a merge without conflicts."""
+    merged = merge_texts(base, ours, theirs)
+    assert not merged.conflicts
+    return merged.text
+
+
+def decided(base: str, ours: str, theirs: str, side: Resolution) -> str:
+    """Return the text of a merge with every conflict resolved."""
+    merged = merge_texts(base, ours, theirs)
+    choices = dict.fromkeys(range(len(merged.conflicts)), side)
+    return apply_script(ours, resolved(merged, choices))
 
 
 @st.composite
@@ -44,13 +57,13 @@ def edited_lines(draw: st.DrawFn) -> tuple[str, str, str, set[str], set[str]]:
 
 @given(texts, texts)
 def test_merge_with_one_side_unchanged_is_the_other(base: str, text: str) -> None:
-    assert merge_texts(base, base, text) == Merged(text)
-    assert merge_texts(base, text, base) == Merged(text)
+    assert clear(base, base, text) == text
+    assert clear(base, text, base) == text
 
 
 @given(texts, texts)
 def test_same_change_on_both_sides_is_made_once(base: str, text: str) -> None:
-    assert merge_texts(base, text, text) == Merged(text)
+    assert clear(base, text, text) == text
 
 
 @given(texts, texts, texts)
@@ -74,8 +87,9 @@ def test_conflict_says_where_its_pieces_are(base: str, ours: str, theirs: str) -
             (theirs, conflict.theirs),
             (merged.text, conflict.merged),
         ):
-            found = text.split("\n")[piece.start : piece.end]
-            assert "\n".join(found) == piece.text.removesuffix("\n")
+            assert text[piece.start : piece.end] == piece.text
+            assert text[: piece.start].endswith("\n") or not piece.start
+            assert piece.text.endswith("\n") or piece.end in (piece.start, len(text))
 
 
 @given(edited_lines())
@@ -104,7 +118,7 @@ def test_edits_of_separate_lines_merge_cleanly(owners: list[tuple[str, bool]]) -
         )
         for writers in (["ours"], ["theirs"], ["ours", "theirs"])
     )
-    assert merge_texts("".join(base), ours, theirs) == Merged(wanted)
+    assert clear("".join(base), ours, theirs) == wanted
 
 
 @given(lines, st.data())
@@ -115,14 +129,6 @@ def test_change_that_one_side_made_further_is_not_made_twice(
     common = [*base[:at], "new\n", *base[at:]]
     further = [*common, "more\n"] if data.draw(st.booleans()) else ["more\n", *common]
     for merged in both_orders("".join(base), "".join(common), "".join(further)):
-        assert merged.text.count("new") == 1
-
-
-def test_line_of_both_sides_among_equal_lines_is_not_there_twice() -> None:
-    base = "{\nx\n}\nx\n}\n\n"
-    common = "{\nx\n}\nx\n}\nnew\n{\n}\n}\n\n"
-    ours = "{\nx\n}\nx\n}\n\n{\nnew\n{\n}\n}\n\n"
-    for merged in both_orders(base, ours, common):
         assert merged.text.count("new") == 1
 
 
@@ -144,7 +150,7 @@ def test_line_of_both_sides_among_equal_lines_is_not_there_twice() -> None:
 def test_merge_of_clear_changes_has_no_conflict(
     base: str, ours: str, theirs: str, wanted: str
 ) -> None:
-    assert both_orders(base, ours, theirs) == (Merged(wanted), Merged(wanted))
+    assert clear(base, ours, theirs) == clear(base, theirs, ours) == wanted
 
 
 @pytest.mark.parametrize(
@@ -163,8 +169,8 @@ def test_merge_of_changes_in_one_place_is_a_conflict(base: str, ours: str, their
     merged = merge_texts(base, ours, theirs)
     assert len(merged.conflicts) == 1
     assert merged.text == ours
-    assert resolve(merged, {0: Resolution.OURS}) == Merged(ours)
-    assert resolve(merged, {0: Resolution.THEIRS}) == Merged(theirs)
+    assert decided(base, ours, theirs, Resolution.OURS) == ours
+    assert decided(base, ours, theirs, Resolution.THEIRS) == theirs
 
 
 @pytest.mark.parametrize(
@@ -180,37 +186,8 @@ def test_merge_of_changes_in_one_place_is_a_conflict(base: str, ours: str, their
 def test_both_sides_of_a_conflict_have_common_lines_once(
     ours: str, theirs: str, wanted: str
 ) -> None:
-    merged = merge_texts("old" if ours == "" else "", ours, theirs)
-    assert resolve(merged, {0: Resolution.BOTH}) == Merged(wanted)
-
-
-def test_resolve_of_some_conflicts_moves_the_others() -> None:
-    base, ours, theirs = "1\n-\n2\n-\n3\n", "a\n-\nb\n-\nc\n", "x\n-\ny\n-\nz\n"
-    merged = merge_texts(base, ours, theirs)
-    assert [one.merged.start for one in merged.conflicts] == [0, 2, 4]
-    fewer = resolve(merged, {0: "new\nlines", 1: Resolution.BOTH})
-    assert fewer.text == "new\nlines\n-\nb\ny\n-\nc\n"
-    third = Conflict(
-        Excerpt(4, 5, "3\n"), Excerpt(4, 5, "c\n"), Excerpt(4, 5, "z\n"), Excerpt(6, 7, "c\n")
-    )
-    assert fewer.conflicts == (third,)
-    assert resolve(fewer, {0: ""}) == Merged("new\nlines\n-\nb\ny\n-\n")
-
-
-@given(texts, texts, texts, st.sampled_from([Resolution.OURS, Resolution.THEIRS]))
-def test_resolutions_one_by_one_are_the_same_as_together(
-    base: str, ours: str, theirs: str, resolution: Resolution
-) -> None:
-    merged = merge_texts(base, ours, theirs)
-    together = resolve(merged, dict.fromkeys(range(len(merged.conflicts)), resolution))
-    while merged.conflicts:
-        merged = resolve(merged, {len(merged.conflicts) - 1: resolution})
-    assert merged == together
-
-
-def test_resolve_of_unknown_conflict_is_refused() -> None:
-    with raises(ErrorCode.INVALID_PARAMS):
-        resolve(merge_texts("", "a", "b"), {1: Resolution.OURS})
+    base = "old" if ours == "" else ""
+    assert decided(base, ours, theirs, Resolution.BOTH) == wanted
 
 
 def test_merge_of_long_texts_takes_bounded_effort() -> None:
@@ -221,7 +198,6 @@ def test_merge_of_long_texts_takes_bounded_effort() -> None:
     start = time.process_time()
     merged = merge_texts(base, ours, theirs)
     assert time.process_time() - start < 3
-    assert resolve(merged, dict.fromkeys(range(len(merged.conflicts)), Resolution.OURS)).text
     assert merged.conflicts
 
 
@@ -231,4 +207,14 @@ def test_merge_of_long_text_with_few_changes_is_exact() -> None:
     for number in range(0, 9_000, 300):
         ours[number] = wanted[number] = f"ours {number}\n"
         theirs[number + 1] = wanted[number + 1] = f"theirs {number}\n"
-    assert merge_texts("".join(base), "".join(ours), "".join(theirs)) == Merged("".join(wanted))
+    assert clear("".join(base), "".join(ours), "".join(theirs)) == "".join(wanted)
+
+
+@pytest.mark.parametrize(
+    ("end", "wanted"),
+    [("c\n", "new\nlines\n-\nc\n"), ("c", "new\nlines\n-\nc"), ("", "new\nlines")],
+)
+def test_text_that_is_chosen_stands_on_lines_of_its_own(end: str, wanted: str) -> None:
+    rest = f"\n-\n{end}" if end else ""
+    merged = merge_texts(f"1{rest}", f"a{rest}", f"x{rest}")
+    assert apply_script(f"a{rest}", resolved(merged, {0: "new\nlines"})) == wanted

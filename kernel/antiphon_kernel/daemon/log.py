@@ -1,33 +1,13 @@
-"""The process of a kernel: its event loop and its log."""
+"""The log of a kernel's process."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine
-from importlib import import_module
-from importlib.util import find_spec
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-_FASTER: Final = "uvloop"
-"""A loop of the same behaviour that needs less processor time for each message."""
-
-T = TypeVar("T")
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` like `asyncio.run`, in the faster loop where that is installed."""
-    factory = None if find_spec(_FASTER) is None else import_module(_FASTER).new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
-
-
-logger = logging.getLogger("antiphon_kernel")
 
 LOG_BYTES = 1_000_000
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -62,14 +42,3 @@ def log_to(path: Path) -> None:
     for handler in handlers:
         handler.setFormatter(logging.Formatter(FORMAT))
         root.addHandler(handler)
-
-
-def report_task_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The loop's exception handler: a failure is logged with the name of what failed."""
-    del loop
-    task = context.get("task") or context.get("future")
-    name = task.get_name() if isinstance(task, asyncio.Task) else context.get("handle")
-    error = context.get("exception")
-    logger.error(
-        "uncaught failure in %s: %s", name or "a callback", context.get("message"), exc_info=error
-    )
