@@ -251,7 +251,7 @@ _LINE: Final = re.compile(r"\n")
 
 
 _GOES_ON: Final = Checkpoint(0, 0, in_list=True)
-"""What is known at the start of a segment behind another one, if nothing but that is."""
+"""The start of a segment behind another one, if nothing else is known there."""
 
 
 class MarkdownCutter:
