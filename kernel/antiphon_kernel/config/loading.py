@@ -37,6 +37,7 @@ from antiphon_kernel.providers import (
     PermissionPolicy,
     ToolPermit,
 )
+from antiphon_kernel.providers.recording import load_recordings
 from antiphon_kernel.registry import UNKNOWN_NAME, did_you_mean, param_error
 from antiphon_kernel.text.simple_command import CommandPattern
 from antiphon_kernel.text.toml_lines import (
@@ -46,6 +47,7 @@ from antiphon_kernel.text.toml_lines import (
     parse_toml,
 )
 from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER, MCP_FILE
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
 from antiphon_kernel.types.quoting import quote, truncate
 
@@ -536,7 +538,7 @@ class _FileReader:
         return ModelConfig(
             name=name,
             kind=table.kind,
-            model=str(self._file(table.model)) if table.kind in _TRUSTED_KINDS else table.model,
+            model=self._model_path(table),
             base_url=table.base_url,
             key=self._key(where, table),
             window=_window(table),
@@ -577,6 +579,17 @@ class _FileReader:
                 f"{where}: to stand in place of your own model of this name takes your trust:"
                 f" {self._advice}."
             )
+
+    def _model_path(self, table: ModelTable) -> str:
+        if table.kind not in _TRUSTED_KINDS:
+            return table.model
+        path = self._file(table.model)
+        if table.kind is ModelKind.SCRIPTED:
+            try:
+                load_recordings(path)
+            except AntiphonError as error:
+                raise _EntryRefused(error.message, ("model",)) from error
+        return str(path)
 
     def _file(self, name: str) -> Path:
         """Return the path of a file that is named here: relative to this one, or to `~`."""

@@ -612,7 +612,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What models are to answer: a draft that has been sent, or a drift that has arrived."""
+    """A draft that has been sent, or a drift that has arrived: models are to answer it."""
 
     context: Context
     block: str

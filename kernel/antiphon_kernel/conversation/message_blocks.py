@@ -50,6 +50,7 @@ from antiphon_kernel.messages import (
     UserMessage,
     dump_block,
     message_digest,
+    pages_metadata,
     parse_arguments,
     parse_block,
 )
@@ -451,12 +452,14 @@ class NewFile:
     """In bytes."""
     text: str = ""
     """Content of a file that is text."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Metadata of the blocks that hold it."""
 
     @classmethod
     def of(cls, data: bytes) -> NewFile:
         """Return the file of these bytes."""
         is_text = media_type_of(data) == PLAIN_TEXT
-        return cls(len(data), data.decode("utf-8-sig") if is_text else "")
+        return cls(len(data), data.decode("utf-8-sig") if is_text else "", pages_metadata(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -693,6 +696,7 @@ def _header(
                 media_type=media_type,
                 blob=digest,
                 blob_bytes=files[digest].size,
+                metadata=dict(files[digest].metadata),
             )
         case UnknownBlock():
             stored = {CONTENT_BLOCK: dump_block(content)}

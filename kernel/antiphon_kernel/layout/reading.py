@@ -38,6 +38,7 @@ from antiphon_kernel.messages import (
     estimate_block,
     estimate_message,
     estimate_text,
+    stated_pages,
 )
 from antiphon_kernel.types.block_metadata import CALL_SIGNATURE
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -188,7 +189,14 @@ def attached_file(block: LayoutBlock) -> ImageBlock | DocumentBlock | None:
 def file_tokens(item: LayoutItem) -> int:
     """Estimate the tokens of the image or document of an item."""
     file = attached_file(item.block) if item.is_block else None
-    return estimate_block(file) if file is not None else 0
+    return estimate_block(file, _document_pages((item,))) if file is not None else 0
+
+
+def _document_pages(items: Iterable[LayoutItem]) -> dict[str, int]:
+    """Return the pages of documents by their hashes, where they are known."""
+    blocks = [item.block for item in items]
+    pages = {block.blob: stated_pages(block.metadata) for block in blocks if block.blob is not None}
+    return {blob: count for blob, count in pages.items() if count is not None}
 
 
 @dataclass(slots=True)
@@ -394,7 +402,8 @@ class ReadPart:
     @cached_property
     def message_tokens(self) -> tuple[int, ...]:
         """Return the estimate of each of its messages."""
-        return tuple(map(estimate_message, self.view.messages))
+        pages = _document_pages(self.items)
+        return tuple([estimate_message(message, pages) for message in self.view.messages])
 
     @cached_property
     def is_open(self) -> bool:
@@ -412,7 +421,7 @@ class LayoutReading:
     """The summary, if there is one, and each turn."""
     points: CachePoints
     tail: tuple[str, ...] = ()
-    """What stands behind the stream."""
+    """Texts behind the stream."""
 
     @cached_property
     def items(self) -> tuple[LayoutItem, ...]:

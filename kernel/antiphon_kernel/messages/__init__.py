@@ -55,4 +55,6 @@ from antiphon_kernel.messages.tokens import (
     estimate_message,
     estimate_text,
     estimate_tools,
+    pages_metadata,
+    stated_pages,
 )

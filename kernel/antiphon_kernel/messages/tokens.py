@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import string
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.messages.message import (
     ContentBlock,
@@ -77,8 +78,8 @@ _CALL_COST: Final = 8
 
 _IMAGE_COST: Final = 1600
 """Of a photograph or a screenshot: larger ones are scaled down."""
-_DOCUMENT_COST: Final = 10_000
-"""Of five pages."""
+_PAGE_COST: Final = 2000
+_UNKNOWN_PAGES: Final = 5
 
 _UNKNOWN_WINDOW: Final = 8192
 
@@ -159,13 +160,13 @@ def estimate_tools(schemas: Iterable[JsonObject]) -> int:
     return sum(_CALL_COST + estimate_json(schema) for schema in schemas)
 
 
-def estimate_message(message: Message) -> int:
-    """Estimate the tokens of a message."""
-    return MESSAGE_COST + sum(map(estimate_block, message.content))
+def estimate_message(message: Message, pages: Mapping[str, int] | None = None) -> int:
+    """Estimate the tokens of a message; `pages` are those of documents, by hash."""
+    return MESSAGE_COST + sum(estimate_block(block, pages or {}) for block in message.content)
 
 
-def estimate_block(block: ContentBlock) -> int:
-    """Estimate the tokens of a content block."""
+def estimate_block(block: ContentBlock, pages: Mapping[str, int]) -> int:
+    """Estimate the tokens of a content block, as `estimate_message` does."""
     match block:
         case TextBlock(text) | Thinking(text):
             return estimate_text(text)
@@ -173,8 +174,8 @@ def estimate_block(block: ContentBlock) -> int:
             return _CALL_COST + estimate_text(name) + estimate_json(parameters)
         case ImageBlock():
             return _IMAGE_COST
-        case DocumentBlock():
-            return _DOCUMENT_COST
+        case DocumentBlock(_, digest):
+            return _PAGE_COST * pages.get(digest, _UNKNOWN_PAGES)
         case UnknownBlock(raw):
             return estimate_json(raw)
 
@@ -204,3 +205,26 @@ def clamp_max_tokens(requested: int, window: ModelWindow, estimated: int) -> int
     if window.separate and by_input >= 0:
         by_input = window.output
     return max(1, min(requested, window.output, by_input, by_total))
+
+
+FILE_SIZE: Final = "file_size"
+"""Key of `metadata` of a block with a document: its pages, as far as they are known."""
+
+_PAGE: Final = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_MOST_PAGES: Final = 2**31
+
+
+def pages_metadata(data: bytes) -> dict[str, Any]:
+    """Return what the metadata of a block says about its file, if that is a document.
+
+    Pages are counted where they are not compressed.
+    """
+    pages = len(_PAGE.findall(data)) if data.startswith(b"%PDF") else 0
+    return {FILE_SIZE: {"pages": pages}} if pages else {}
+
+
+def stated_pages(metadata: Mapping[str, Any]) -> int | None:
+    """Return the pages that the metadata of a block states; people write in it as they like."""
+    stated = metadata.get(FILE_SIZE)
+    pages = stated.get("pages") if isinstance(stated, Mapping) else None
+    return pages if type(pages) is int and 0 < pages < _MOST_PAGES else None

@@ -349,9 +349,6 @@ class _Mapping:
 
 BETWEEN_THOUGHTS: Final = "\n\n"
 
-GENERATED_ID: Final = "pyd_ai_"
-"""Beginning of the ids that the library makes up for calls that come without one."""
-
 WINDOW_FULL: Final = "model_context_window_exceeded"
 """Anthropic's stop reason of an answer that the window ended."""
 
@@ -405,9 +402,9 @@ class EventReader:
                 yield events.TextDelta(text)
             case PartStartEvent(index=index, part=ToolCallPart() as part):
                 yield from self._end_thinking(stream.get)
-                is_named = not part.tool_call_id.startswith(GENERATED_ID)
-                call_id = part.tool_call_id if is_named else f"call-{len(self._calls)}"
-                self._calls[index] = call = _OpenCall(call_id, part.tool_name)
+                # Nobody needs the service's own id: calls go back with those of their blocks.
+                call = _OpenCall(f"call-{len(self._calls)}", part.tool_name)
+                self._calls[index] = call
                 yield events.ToolCallStart(call.id, call.name)
                 yield from self._write(call, part.args)
             case PartDeltaEvent(index=index, delta=ToolCallPartDelta() as delta):

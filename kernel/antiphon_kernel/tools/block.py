@@ -608,6 +608,7 @@ async def write_files(
         orders = orders_at(document, document.order.index(after) + 1, len(new))
         for order, (block, file) in zip(orders, new.items(), strict=True):
             content = NewFile.of(file.blob.data)
+            summary = {"summary": file.summary} if file.summary is not None else {}
             header = BlockHeader(
                 id=block,
                 status=Status.DONE,
@@ -618,7 +619,7 @@ async def write_files(
                 media_type=file.media_type,
                 blob=file.blob.hash,
                 blob_bytes=content.size,
-                metadata={"summary": file.summary} if file.summary is not None else {},
+                metadata={**summary, **content.metadata},
                 **fields,
             )
             document.create_block(header, content.text)
@@ -647,22 +648,22 @@ async def _read(call: Call, at: int, asked: AttachedFile) -> FileToWrite:
         try:
             data = b64decode(asked.data, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise _wrong(f"{field}.data", f"it is not base64 ({error}): encode the file") from error
+            raise _wrong(f"{field}.data", f"It is not base64 ({error}): encode the file") from error
         if "/" in name or name in (".", ".."):
             raise _wrong(f"{field}.name", f"{quote(name)} is no name of a file: leave out folders")
     else:
-        raise _wrong(field, "a file is given by its path, or by name and data: give one of the two")
+        raise _wrong(field, "A file is given by its path, or by name and data: give one of the two")
     check_value("path", name, limits, prefix=f"{field}.")
     if asked.summary is not None:
         check_value("metadata", {"summary": asked.summary}, limits, prefix=f"{field}.")
     found, stated = media_type_of(data) if data else None, asked.media_type
     if found is None:
         what = "is of no type that models read" if data else "is empty"
-        raise _wrong(field, f"the file {quote(name)} {what}: attach one of {', '.join(ATTACHABLE)}")
+        raise _wrong(field, f"The file {quote(name)} {what}: attach one of {', '.join(ATTACHABLE)}")
     if stated is not None and not is_of_type(data, stated):
         raise _wrong(
             f"{field}.media_type",
-            f"the content of {quote(name)} is {found}, not {quote(stated)}: leave media_type out",
+            f"The content of {quote(name)} is {found}, not {quote(stated)}: leave media_type out",
             expected=found,
             found=truncate(stated),
         )
@@ -678,5 +679,4 @@ _PART_OF_IT: Final = "attach a part of it"
 
 
 def _wrong(field: str, what: str, **details: Any) -> AntiphonError:
-    sentence = what[0].upper() + what[1:]
-    return invalid_params(f"{sentence}. Nothing was attached.", field=field, **details)
+    return invalid_params(f"{what}. Nothing was attached.", field=field, **details)

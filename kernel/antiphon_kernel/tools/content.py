@@ -298,14 +298,14 @@ async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     return IncrementResult(**result.model_dump(), value=value)
 
 
-class ListParams(SectionParams):
+class ItemsParams(SectionParams):
     """A list."""
 
     field: str | None = None
     """Name of the field, where the list is one of a map."""
 
 
-class PushItemParams(ListParams):
+class PushItemParams(ItemsParams):
     """A list, and what comes to its end."""
 
     value: Any
@@ -346,7 +346,7 @@ async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     return await _add_item(call, params, "insert_item", params.index)
 
 
-class DeleteItemParams(ListParams):
+class DeleteItemParams(ItemsParams):
     """A list, and which of its items goes."""
 
     index: int = Field(ge=0)

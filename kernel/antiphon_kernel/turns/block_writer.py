@@ -18,7 +18,6 @@ from antiphon_kernel.layout import ROUND
 from antiphon_kernel.providers import TokenUsage
 from antiphon_kernel.shell import run_shell, wants_terminal
 from antiphon_kernel.tasks import run_uninterrupted
-from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools.edit import append, append_streamed
 from antiphon_kernel.types.block_metadata import USAGE
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
@@ -123,8 +122,8 @@ class BlockWriter:
 
         def change() -> None:
             document.set_fields(block, **fields)
-            for one in () if text is None else plan_difference(document.text(block), text):
-                document.splice(block, one.offset, one.deleted, one.inserted)
+            if text is not None and document.text(block) != text:
+                document.splice(block, 0, document.length(block), text)
 
         context.write(self.actor, "status", change, blocks=[block], undo=None)
 

@@ -30,6 +30,7 @@ from antiphon_kernel.providers import (
 )
 from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.storage import DriftRow
+from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.tools._common import block_in
 from antiphon_kernel.tools.drift import ERRORS, DeliveredResult, check_open, lineage_of, wakes
 from antiphon_kernel.tools.drift_merge import MOST_BLOCKS
@@ -136,7 +137,7 @@ async def distill(call: Call, params: DistillParams) -> DeliveredResult:
     else:
         asker = Asker(kernel, actor, Permission.WRITE)
         job = Job(target.id, model.config.name, model=model.config.name)
-        write = partial(made.write, model, asker.session)
+        write = partial(made.write, model, asker.session, job)
         runner_of(kernel).start_writing(target, job, asker, write)
         await asyncio.wait({job.task})
     return DeliveredResult.of(kernel, replace(written.row, outcome=made.outcome))
@@ -160,16 +161,21 @@ class Distillation:
         self,
         model: AnsweringModel,
         asker: Actor,
+        job: Job,
         writer: BlockWriter,
         presence: WriterPresence,
     ) -> None:
         """Write it, and end its block."""
         block, document = self.block, self.context.document
-        writer.adopt(block)
+        self.kernel.writers.writes(writer.actor, block)
         presence.write_in(block)
         self.outcome = "It was stopped while it was written."
         try:
             failure = await self._stream(model, writer, asker.principal.id)
+        except asyncio.CancelledError:
+            stop = self.kernel.writers.interrupt
+            stop(self.context, {block}.__contains__, stopped_by=job.stopped_by)
+            raise
         except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
             _log.exception("the summary %s was not written", block)
             failure = str(error) or type(error).__name__
@@ -180,9 +186,15 @@ class Distillation:
         failure = failure or ("" if text else "the model has answered nothing.")
         self.outcome = failure and f"The summary was not written to its end: {failure}"
         after = f"{text}\n\n{self.outcome}".strip() if failure else name_blocks(text, self.names)
-        writer.describe(block, text=after)
-        status = Status.ERROR if failure else Status.DONE
-        await writer.finish(block, status, is_error=bool(failure))
+
+        def change() -> None:
+            for one in plan_difference(text, after):
+                document.splice(block, one.offset, one.deleted, one.inserted)
+            status = Status.ERROR if failure else Status.DONE
+            document.set_fields(block, status=status, is_error=bool(failure))
+
+        # The block is not the model's own, so it ends it by no call.
+        self.context.write(writer.actor, "status", change, blocks=[block], undo=None)
         if not failure:
             self.announce(asker)
 

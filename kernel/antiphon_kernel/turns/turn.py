@@ -481,7 +481,7 @@ class _Answer:
     """The answer to one request, as far as it came."""
 
     read: ReadPrompt
-    """What the model was given."""
+    """The prompt that the model was given."""
     error: ProviderError | None = None
     reason: str | None = None
     usage: TokenUsage | None = None

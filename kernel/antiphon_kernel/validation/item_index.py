@@ -77,7 +77,7 @@ class ItemLocation:
 class Container(ItemLocation):
     """One shared type; the location of what is in it, of the characters of a text."""
 
-    __slots__ = ("block", "frame", "mark", "path", "statuses", "written")
+    __slots__ = ("_frame", "_mark", "block", "path", "statuses", "written")
 
     def __init__(
         self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
@@ -90,16 +90,28 @@ class Container(ItemLocation):
         """The path in the block's content; None for its header and outside of blocks."""
         self.statuses: tuple[ItemId, ...] = ()
         """Of a header: see `ItemIndex.statuses`."""
-        self.frame: ItemLocation = ItemLocation(self, ItemRole.ITEM) if is_text else self
-        """The location of anything but characters and format marks, which few texts hold."""
-        self.mark: ItemLocation = ItemLocation(self, ItemRole.MARK) if is_text else self
-        """The location of format marks."""
+        self._frame: ItemLocation | None = None if is_text else self
+        self._mark: ItemLocation | None = self._frame
         self.written = 0
         """UTF-16 units that have come into a text: never less than there are."""
 
     @property
     def is_text(self) -> bool:
         return self.nature is ItemRole.VALUE
+
+    @property
+    def frame(self) -> ItemLocation:
+        """The location of anything but characters and format marks, which few texts hold."""
+        if self._frame is None:
+            self._frame = ItemLocation(self, ItemRole.ITEM)
+        return self._frame
+
+    @property
+    def mark(self) -> ItemLocation:
+        """The location of format marks."""
+        if self._mark is None:
+            self._mark = ItemLocation(self, ItemRole.MARK)
+        return self._mark
 
     def at(self, part: int) -> ItemLocation:
         """Return a location by the number that it is kept as: see `part_of`."""
@@ -112,9 +124,10 @@ class Container(ItemLocation):
 
     def release(self) -> None:
         """Let its locations refer to it no more."""
-        for location in (self.frame, self.mark, self):
-            location.container = OUTSIDE
-        self.frame = self.mark = OUTSIDE
+        for location in (self, self._frame, self._mark):
+            if location is not None:
+                location.container = OUTSIDE
+        self._frame = self._mark = None
 
 
 OUTSIDE: Final = Container(None, None)

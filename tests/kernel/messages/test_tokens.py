@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,10 +21,12 @@ from antiphon_kernel.messages import (
     estimate_message,
     estimate_text,
     estimate_tools,
+    pages_metadata,
+    stated_pages,
 )
 from antiphon_kernel.messages.tokens import estimate_json
 from antiphon_kernel.types.frozen_json import JsonObject
-from tests.kernel.messages.generated import EXAMPLES
+from tests.kernel.messages.generated import EXAMPLES, JSON
 from tests.kernel.messages.token_errors import (
     FITTED,
     LANGUAGES,
@@ -88,10 +92,32 @@ def test_tools_count_as_input() -> None:
     assert estimate_tools([schema]) > estimate_json(schema)
 
 
-def test_document_costs_more_than_an_image_and_an_image_more_than_a_sentence() -> None:
-    contents = TextBlock("Look."), ImageBlock("image/png", HASH), DocumentBlock("a/pdf", HASH)
-    text, image, document = (estimate_message(UserMessage((one,))) for one in contents)
-    assert text < image < document
+def test_document_costs_by_its_pages_and_an_image_more_than_a_sentence() -> None:
+    document = UserMessage((DocumentBlock("application/pdf", HASH),))
+    one, three = (estimate_message(document, {HASH: pages}) for pages in (1, 3))
+    contents = TextBlock("Look."), ImageBlock("image/png", HASH)
+    text, image = (estimate_message(UserMessage((one,))) for one in contents)
+    assert text < image < one < three < estimate_message(document)
+
+
+@pytest.mark.parametrize(
+    ("data", "pages"),
+    [
+        (b"%PDF-1.7\n<</Type/Pages/Count 2>> <</Type /Page>> <</Type/Page/Parent 1 0 R>>", 2),
+        (b"%PDF-1.7 <<compressed>>", None),
+        (b"a text with /Type/Page", None),
+        (b"", None),
+    ],
+)
+def test_pages_of_a_file_are_those_that_its_bytes_say(data: bytes, pages: int | None) -> None:
+    assert stated_pages(pages_metadata(data)) == pages
+
+
+@EXAMPLES
+@given(st.dictionaries(st.just("pages"), JSON) | JSON)
+def test_pages_that_somebody_has_written_are_positive_or_none(value: Any) -> None:
+    pages = stated_pages({"file_size": value})
+    assert pages is None or pages > 0
 
 
 @EXAMPLES

@@ -228,9 +228,9 @@ diff --git a/a.txt b/a.txt
 async def test_patch_changes_all_of_its_files_or_none(desk: Desk) -> None:
     desk.put("b.txt", "other\n")
     b = call("file_read", "r", path="b.txt")
-    for last in ("five\n+six", ""):
+    for last, place in (("five\n+six", "line 13 of the patch"), ("", "b.txt")):
         *_, result = await desk.do(READ, b, call("apply_patch", "p", patch=PATCH.format(last=last)))
-        assert "b.txt" in result
+        assert place in result
         assert (desk.project / "a.txt").read_text() == TEXT
         assert not (desk.project / "src" / "new.txt").exists()
     desk.put("b.txt")
