@@ -23,7 +23,7 @@ from antiphon_kernel.types.records import COLOUR_SLOTS
 
 ON_SURFACES = (
     *("text", "dim", "heading_1", "heading_2", "heading_3", "link", "thinking", "tool_prompt"),
-    *("tool_command", "fold", "status_done", "status_running", "status_failed", "error", "unread"),
+    *("tool_command", "status_done", "status_running", "status_failed", "error", "unread"),
     *("mode_write", "mode_edit", "mode_navigate"),
 )
 """Styles of text that may stand on a surface."""

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from rich.cells import cell_len
@@ -20,7 +19,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.code_source import PageCutter, coloured
+from antiphon.render.code_source import CodeCutter, coloured, page_of_code
 from antiphon.render.differences import (
     DiffLine,
     arguments_of,
@@ -37,7 +36,6 @@ from antiphon.render.markdown import TEXT_WIDTH, WIDE_WIDTH, MarkdownCutter
 from antiphon.render.markdown_blocks import FENCE_LINE
 from antiphon.render.terminal_output import TAB, SgrStyles, TerminalDecoder, state_near
 from antiphon.render.text_lines import (
-    LONGEST_COLOURED,
     PlainCutter,
     PlainLook,
     code_pieces,
@@ -234,8 +232,8 @@ def summary(
     ellipsis = ""
     if end > room or (not behind and next(drawn, None) is not None):
         end, ellipsis = max(min(end, room - 1), 0), "…"
-    segments = [Segment(_MARK, theme.fold), *line.strip.crop(0, end)]
-    segments += [Segment(ellipsis, theme.dim), Segment(behind, theme.fold)]
+    segments = [Segment(_MARK, theme.dim), *line.strip.crop(0, end)]
+    segments += [Segment(ellipsis, theme.dim), Segment(behind, theme.dim)]
     strip = Strip([one for one in segments if one.text])
     runs = [
         run._replace(column=run.column + len(_MARK))
@@ -335,7 +333,7 @@ class CellRenderer:
 
     def _thinking(self, view: CellView) -> RenderedCell:
         """A line that says that there is thinking; folded, it has the place of all the text."""
-        style, fold = self._theme.thinking, self._theme.fold
+        style, fold = self._theme.thinking, self._theme.dim
         parts = ["thinking…" if view.header.status == Status.RUNNING else "thinking"]
         if view.text:
             parts.append(count_of(line_count(view.text), "line"))
@@ -394,8 +392,8 @@ class CellRenderer:
         rows = [_output_row(text, *line, self._sgr) for line in spans]
         if first + last < total:
             start, end = spans[-1][1] + 1 if spans else 0, tail[0][0] if tail else len(text)
-            mark = WrapPiece(f"▸ {count_of(total - first - last, hidden)}", theme.fold)
-            rows.append([mark, WrapPiece("", theme.fold, start, end - start)])
+            mark = WrapPiece(f"▸ {count_of(total - first - last, hidden)}", theme.dim)
+            rows.append([mark, WrapPiece("", theme.dim, start, end - start)])
         rows += [_output_row(text, *line, self._sgr) for line in tail]
         indent = len(lead.text)
         before = [lead, *[WrapPiece(" " * indent, theme.dim)] * len(rows)]
@@ -434,17 +432,13 @@ class CellRenderer:
         path = (view.referred.path if view.referred is not None else view.header.path) or ""
         language = language_of(path, view.header.language)
         if view.is_page:
-            page = PageCutter(self._width, self._theme, language)
+            page = CodeCutter(self._width, self._theme, language, page_of_code)
             return self._drawn(("page", language), page, view.text)
         name = sanitize_for_display(path or "file").replace("\n", " ").replace("\t", " ")
         if (reference := view.header.metadata.get(FILE_REFERENCE)) is not None and not view.text:
             return self._reference(view, name, language, reference)
-        if len(view.text) > LONGEST_COLOURED:
-            draw = partial(file_cell, language="", width=self._wide, theme=self._theme)
-            cutter = PlainCutter(PlainLook(self._wide, self._theme.text), draw=draw)
-            cell = self._drawn(("file",), cutter, view.text)
-        else:
-            cell = file_cell(view.text, language, self._wide, self._theme)
+        cutter = CodeCutter(self._wide, self._theme, language, file_cell)
+        cell = self._drawn(("file", language), cutter, view.text)
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _reference(
@@ -473,7 +467,7 @@ class CellRenderer:
 
     def _fold_end(self) -> RenderedLine:
         """Return the line below an open text that a click on folds."""
-        return self._note("  ▾ fold", self._theme.fold)
+        return self._note("  ▾ fold", self._theme.dim)
 
     def _note(self, text: str, style: Style | None = None) -> RenderedLine:
         dim = self._theme.dim

@@ -113,7 +113,7 @@ class CellTheme:
     """The page: foreground and background of everything else."""
     text: Style
     dim: Style
-    """Thinking, tool output, notes, and whatever is beside the point."""
+    """Output, notes, marks, quotes, folds, targets of links: whatever is beside the point."""
     heading_1: Style
     heading_2: Style
     heading_3: Style
@@ -123,17 +123,10 @@ class CellTheme:
     strike: Style
     inline_code: Style
     link: Style
-    link_target: Style
-    marker: Style
-    """Bullets, numbers, quote bars, rules and table lines."""
-    quote: Style
-    table_head: Style
     code: CodeTheme
     thinking: Style
     tool_prompt: Style
     tool_command: Style
-    fold: Style
-    """The line that stands for folded ones."""
     status_done: Style
     status_running: Style
     status_failed: Style
@@ -327,15 +320,10 @@ def _build(palette: _Palette) -> CellTheme:
             bgcolor=palette.code_background.rich_color,
         ),
         link=_foreground(palette.cell("link", palette.primary), underline=True),
-        link_target=_foreground(dim),
-        marker=_foreground(dim),
-        quote=_foreground(dim),
-        table_head=Style(bold=True),
         code=_code_theme(palette),
         thinking=_foreground(dim, italic=True),
         tool_prompt=_foreground(palette.accent, bold=True),
         tool_command=_foreground(ink, bold=True),
-        fold=_foreground(dim),
         status_done=_foreground(palette.success),
         status_running=_foreground(palette.accent),
         status_failed=_foreground(palette.error, bold=True),
@@ -391,11 +379,7 @@ def _on_terminal_colours(theme: CellTheme) -> CellTheme:
     return replace(
         theme,
         dim=dim,
-        link_target=dim,
-        marker=dim,
-        quote=dim,
         thinking=dim + Style(italic=True),
-        fold=dim,
         inline_code=Style(color=theme.inline_code.color),
         code=CodeTheme(
             **{

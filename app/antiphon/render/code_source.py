@@ -7,8 +7,7 @@ looked at is coloured, whatever the length of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -42,13 +41,21 @@ _LONGEST: Final = 2_000
 """Code points of a line beyond which nothing around it is coloured."""
 
 
-class PageCutter(PlainCutter):
+class CodeCutter(PlainCutter):
     """Cuts code where it can be read afresh, if there is such a place soon."""
 
-    def __init__(self, width: int, theme: CellTheme, language: str, *, size: int = SEGMENT) -> None:
+    def __init__(
+        self,
+        width: int,
+        theme: CellTheme,
+        language: str,
+        draw: Callable[[str, str, int, CellTheme], RenderedCell],
+        *,
+        size: int = SEGMENT,
+    ) -> None:
+        """`draw` is given code, its language, the width and the theme."""
         look = PlainLook(width, theme.text)
-        draw = partial(page_of_code, language=language, width=width, theme=theme)
-        super().__init__(look, draw=draw, size=size)
+        super().__init__(look, draw=lambda text: draw(text, language, width, theme), size=size)
 
     def next_start(self, text: str, start: SegmentStart) -> SegmentStart | None:
         least, most = start.offset + self._size, start.offset + 2 * self._size

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Final
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
@@ -62,6 +62,8 @@ class Checkpoint:
     """Between two items with a blank line between them."""
     fence: Fence | None = None
     """The open fence that the cut is in."""
+    has_rows: bool = False
+    """The text goes on with rows of a table, each a line of its own."""
 
 
 START: Final = Checkpoint(0, 0, is_first=True)
@@ -248,15 +250,8 @@ _AT_MARGIN: Final = re.compile(r"\n(?=[^\s|])")
 _LINE: Final = re.compile(r"\n")
 
 
-class MarkdownState(NamedTuple):
-    """All that has to be known of the Markdown before a segment."""
-
-    is_apart: bool = True
-    """A blank row stands between."""
-    fence: Fence | None = None
-    """The fence that is open."""
-    has_rows: bool = False
-    """The text goes on with rows of a table, each a line of its own."""
+_GOES_ON: Final = Checkpoint(0, 0, in_list=True)
+"""The start of a segment behind another one, if nothing else is known there."""
 
 
 class MarkdownCutter:
@@ -280,7 +275,7 @@ class MarkdownCutter:
         if len(text) - offset <= self._size:
             return None
         end = text.rfind("\n", offset) + 1
-        fence = start.state.fence if isinstance(start.state, MarkdownState) else None
+        fence = start.state.fence if isinstance(start.state, Checkpoint) else None
         at = offset
         while at < end:
             reach = text.find("\n", at + self._size, end) + 1 or end
@@ -303,7 +298,7 @@ class MarkdownCutter:
         cut = end_of_long_line(text, low, high)
         if cut is None:
             return None
-        state = MarkdownState(is_apart=False, fence=fence)
+        state = replace(_GOES_ON, fence=fence)
         return SegmentStart(cut, min(cut + SEGMENT, len(text)), state)
 
     def _cut(
@@ -322,7 +317,7 @@ class MarkdownCutter:
             whole = found is not None and found.end() < end
             cut = found.end() if found is not None and whole else high
             long = self._within_line(text, max(low, offset), cut, fence)
-            state = MarkdownState(is_apart=False, fence=fence)
+            state = replace(_GOES_ON, fence=fence)
             return long or (SegmentStart(cut, cut, state) if whole else None)
         best: SegmentStart | None = None
         for pattern, size in zip((_APART, _AT_MARGIN, _LINE), sizes, strict=True):
@@ -335,16 +330,13 @@ class MarkdownCutter:
                 continue
             cut = found.end()
             is_blank = not text[text.rfind("\n", 0, cut - 1) + 1 : cut].strip(" \t\r\n")
-            state = MarkdownState(is_apart=is_blank, has_rows=not is_blank and text[cut] == "|")
+            has_rows = not is_blank and text[cut] == "|"
+            state = replace(_GOES_ON, blank=is_blank, has_rows=has_rows)
             best = SegmentStart(cut, cut + 1, state)
         limit = high if best is None else best.offset
         return self._within_line(text, max(low, offset), limit, None) or best
 
     def renderer(self, start: SegmentStart) -> Renderer:
-        state, checkpoint = start.state, START
-        newlines = self._newlines
-        if isinstance(state, MarkdownState):
-            newlines = newlines or state.has_rows
-            checkpoint = Checkpoint(0, 0, in_list=True, blank=state.is_apart, fence=state.fence)
-        stream = MarkdownStream(self._width, self._theme, newlines=newlines, start=checkpoint)
-        return stream.update
+        known = start.state if isinstance(start.state, Checkpoint) else START
+        newlines = self._newlines or known.has_rows
+        return MarkdownStream(self._width, self._theme, newlines=newlines, start=known).update

@@ -115,7 +115,7 @@ class InlineRenderer:
             elif token.type == "text_special":
                 row.extend(self._special(token, at, styles[-1]))
             elif token.type == "image":
-                row.append(WrapPiece("▣ ", self._theme.marker))
+                row.append(WrapPiece("▣ ", self._theme.dim))
                 linked = styles[-1] + self._theme.link
                 for line in self.rows(token.children or [], linked, at + len("![")):
                     row.extend(line)
@@ -182,7 +182,7 @@ class InlineRenderer:
         start, address = self._target(token, shift)
         if not address or address == label:
             return
-        dim = style + self._theme.link_target
+        dim = style + self._theme.dim
         linked = dim + (link_style(address) or Style.null())
         yield WrapPiece(" (", dim)
         yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), linked)
@@ -402,8 +402,8 @@ class _Drawing:
         shown = _BULLETS[depth % len(_BULLETS)] if ordinal is None else f"{ordinal}{opening.markup}"
         marker = self._marker(line, written, shown)
         width = len(shown) + 1
-        space = WrapPiece(" ", self._theme.marker)
-        rest = [WrapPiece(" " * width, self._theme.marker)]
+        space = WrapPiece(" ", self._theme.dim)
+        rest = [WrapPiece(" " * width, self._theme.dim)]
         self._begins_item = True
         with self.canvas.behind([*marker, space], rest, width):
             self.blocks(tokens[1:-1], self._theme.text, depth + 1)
@@ -424,9 +424,9 @@ class _Drawing:
                     self.item(item, ordinal, depth)
             case "blockquote_open":
                 marker = self._marker(self._first_line(tokens), ">", "▎")
-                rest = [WrapPiece("▎ ", self._theme.marker)]
-                with self.canvas.behind([*marker, WrapPiece(" ", self._theme.marker)], rest, 2):
-                    self.blocks(tokens[1:-1], self._theme.quote, depth)
+                rest = [WrapPiece("▎ ", self._theme.dim)]
+                with self.canvas.behind([*marker, WrapPiece(" ", self._theme.dim)], rest, 2):
+                    self.blocks(tokens[1:-1], self._theme.dim, depth)
             case "fence" | "code_block":
                 self._code(opening)
             case "table_open":
@@ -436,7 +436,7 @@ class _Drawing:
                 taken = self._taken.get(line, 0)
                 length = len(self._source.lines[line]) - taken
                 rule, offset = "─" * self.canvas.room, self._offset(line, taken)
-                self.canvas.row([WrapPiece(rule, self._theme.marker, offset, length)])
+                self.canvas.row([WrapPiece(rule, self._theme.dim, offset, length)])
             case _:
                 self.as_written(*(opening.map or (0, 0)))
 
@@ -456,7 +456,7 @@ class _Drawing:
                 parts, column = _locate(token.content, source.lines[line], column)
                 start = self._offset(line, 0)
                 inline = InlineSource(token.content, [(at, start + place) for at, place in parts])
-                head = theme.table_head if len(rows) == 1 else Style.null()
+                head = theme.strong if len(rows) == 1 else Style.null()
                 pieces = InlineRenderer(inline, theme).rows(token.children or [], style + head)
                 rows[-1].append([piece for row in pieces for piece in row])
         needed = [max(map(_width_of, column)) for column in zip(*rows, strict=False)]
@@ -465,7 +465,7 @@ class _Drawing:
             self._table_row(row, widths, aligns, style)
             if number == 0:
                 rule = "─┼─".join("─" * width for width in widths)
-                self.canvas.row([WrapPiece(rule, theme.marker)])
+                self.canvas.row([WrapPiece(rule, theme.dim)])
 
     def _table_row(
         self,
@@ -480,7 +480,7 @@ class _Drawing:
             line: list[WrapPiece] = []
             for number, (part, width, align) in enumerate(zip(parts, widths, aligns, strict=False)):
                 if number:
-                    line.append(WrapPiece(_SEPARATOR, self._theme.marker))
+                    line.append(WrapPiece(_SEPARATOR, self._theme.dim))
                 missing = width - _width_of(part)
                 left = missing if align == "right" else missing // 2 if align == "center" else 0
                 line.append(WrapPiece(" " * left, style))
@@ -505,7 +505,7 @@ class _Drawing:
         for row in inline.rows(token.children or [], style):
             is_plain = self._begins_item and row and row[0].length == len(row[0].text)
             if is_plain and (box := _BOXES.get(row[0].text[:4])):
-                mark = row[0]._replace(text=box, style=self._theme.marker, length=3)
+                mark = row[0]._replace(text=box, style=self._theme.dim, length=3)
                 rest = row[0]._replace(text=row[0].text[3:], offset=row[0].offset + 3)
                 row = [mark, rest._replace(length=row[0].length - 3), *row[1:]]
             self._begins_item = False
@@ -532,7 +532,7 @@ class _Drawing:
 
     def _marker(self, line: int, written: str, shown: str) -> list[WrapPiece]:
         """A bullet, number or bar that stands for the one in the source."""
-        style = self._theme.marker
+        style = self._theme.dim
         start = self._start_of(line)
         column = self._source.lines[line].find(written, self._taken.get(line, 0))
         if column < 0:

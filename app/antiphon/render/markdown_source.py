@@ -128,7 +128,7 @@ class MarkdownSource:
         if fence is not None and (
             line == fence.first or (line == fence.last and FENCE_LINE.fullmatch(text))
         ):
-            return (StyleSpan(0, len(text), theme.marker),)
+            return (StyleSpan(0, len(text), theme.dim),)
         return _line_spans(text, None if fence is None else fence.language, theme)
 
     def without_marks(self, line: int) -> str:
@@ -177,17 +177,17 @@ def _line_spans(line: str, language: str | None, theme: CellTheme) -> tuple[Styl
     if language is not None:
         return part_spans(coloured([line], language, theme)[0])
     if _MARKS_ONLY.fullmatch(line):
-        return (StyleSpan(0, len(line), theme.marker),)
+        return (StyleSpan(0, len(line), theme.dim),)
     prefix = _PREFIX.match(line)
     start = prefix.end() if prefix else 0
-    style = theme.quote if ">" in line[:start] else theme.text
+    style = theme.dim if ">" in line[:start] else theme.text
     if heading := _HEADING.match(line, start):
         styles = (theme.heading_1, theme.heading_2, theme.heading_3)
         style = styles[min(len(heading[1]), 3) - 1]
         start = heading.end()
     if len(line) > _LONGEST:
-        return (StyleSpan(0, start, theme.marker),)
-    styles_of = [theme.marker] * start + _inline_styles(line[start:], style, theme)
+        return (StyleSpan(0, start, theme.dim),)
+    styles_of = [theme.dim] * start + _inline_styles(line[start:], style, theme)
     return tuple(_joined(styles_of))
 
 
@@ -195,7 +195,7 @@ def _inline_styles(text: str, style: Style, theme: CellTheme) -> list[Style]:
     """The style of each code point of inline Markdown: what is not text is a mark."""
     from antiphon.render.markdown_tokens import parse_inline
 
-    styles = [theme.marker] * len(text)
+    styles = [theme.dim] * len(text)
     stack = [style]
     for token in parse_inline(text):
         at = token.meta.get(AT, 0)
@@ -218,7 +218,7 @@ def _inline_styles(text: str, style: Style, theme: CellTheme) -> list[Style]:
             _fill(styles, at, at + len(token.content), stack[-1])
         if TARGET in token.meta:
             start, end = token.meta[TARGET]
-            _fill(styles, start, end, theme.link_target)
+            _fill(styles, start, end, theme.dim)
     return styles
 
 

@@ -19,7 +19,6 @@ from textual.color import Color
 
 from antiphon.render.cell_theme import TEXT_CONTRAST, CellTheme, contrast
 from antiphon.render.wrap import (
-    DECORATION,
     WrapPiece,
     expand_tabs,
     graphemes,
@@ -237,20 +236,7 @@ class TerminalLine:
         self._print(shown[at:], offset + at)
 
     def pieces(self) -> list[WrapPiece]:
-        pieces: list[WrapPiece] = []
-        for cell in filter(None, self._cells):
-            last = pieces[-1] if pieces else WrapPiece("", cell.style)
-            goes_on = last.offset == cell.offset == DECORATION or (
-                last.length == len(last.text)
-                and cell.length == len(cell.text)
-                and cell.offset == last.offset + last.length
-            )
-            if goes_on and last.style == cell.style:
-                text, length = last.text + cell.text, last.length + cell.length
-                pieces[-1:] = [WrapPiece(text, cell.style, last.offset, length)]
-            else:
-                pieces.append(cell)
-        return pieces
+        return list(filter(None, self._cells))
 
     def _print(self, text: str, offset: int) -> None:
         if not text:

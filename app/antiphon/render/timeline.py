@@ -132,15 +132,13 @@ class PageHistory:
 
     def __init__(self, steps: Sequence[HistoryStep]) -> None:
         self.steps = steps
-        self._touched: dict[str, list[int]] = {}
-        self._versions: dict[str, list[int]] = {}
+        self._touched: dict[str, list[HistoryStep]] = {}
         for step in steps:
-            for block, version in step.blocks.items():
-                self._touched.setdefault(block, []).append(step.version)
-                self._versions.setdefault(block, []).append(version)
+            for block in step.blocks:
+                self._touched.setdefault(block, []).append(step)
 
     def version_at(self, block: str, version: int, newest: int) -> int:
         """Return a block's version at one of the context, at most `newest`; 0 before its first."""
         touched = self._touched.get(block, ())
-        later = bisect_right(touched, version)
-        return self._versions[block][later] - 1 if later < len(touched) else newest
+        later = bisect_right(touched, version, key=lambda step: step.version)
+        return touched[later].blocks[block] - 1 if later < len(touched) else newest

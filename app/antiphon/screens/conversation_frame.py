@@ -19,7 +19,7 @@ from antiphon.settings import SETTINGS_FILE, Settings
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import DraftSync
 from antiphon.widgets.outline import Outline
-from antiphon.widgets.status import DraftPreview, HintBar, HintLog, LiveStrip
+from antiphon.widgets.status import HintBar, HintLog, LiveStrip
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -100,12 +100,6 @@ class ConversationFrame(DocumentLayout, ActionOwner):
             self.parts.live.go()
         if self.area.cells.position() == before:
             self.hint("Nobody writes out of sight.")
-
-    @on(DraftPreview.DraftClicked)
-    def _draft_clicked(self, message: DraftPreview.DraftClicked) -> None:
-        reason = self.area.source.edit_denied_reason(message.block)
-        if reason is not None:
-            self.hint(reason)
 
     # Outline
 

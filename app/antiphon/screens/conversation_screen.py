@@ -109,7 +109,7 @@ class ConversationScreen(ConversationHost):
         query = self.frame.find.input.value if find.is_open and not editor else None
         hit, finds_from_message = find.place, find.focused_before is message
         message_cursor, followed = message.cursor_offset, self.following.followed
-        goes_first = self.cells.goes_first and self.cells.order.is_first(block)
+        goes_first = self.cells.goes_first and block == self.cells.order.first()
         revised, waiting = parts.submitter.revised, parts.submitter.waiting
         parts.submitter.waiting = None
 

@@ -360,7 +360,7 @@ class HistoryModal(HintingModal[tuple[int, str | None] | None]):
         found = line.lines(self._version(block, step), shows_change=block in step.blocks)
         rows: list[list[StatusSpan]] = []
         if found.above:
-            rows.append([StatusSpan(f"▴ {found.above:,} lines", theme.fold)])
+            rows.append([StatusSpan(f"▴ {found.above:,} lines", theme.dim)])
         for number, pieces in enumerate(found.lines):
             if number == found.changed:
                 self._changed_row = len(rows)
@@ -370,7 +370,7 @@ class HistoryModal(HintingModal[tuple[int, str | None] | None]):
             for row in wrap(shown, min(width, WIDE_WIDTH)):
                 rows.append([StatusSpan(part.text, part.style) for part in row])
         if found.below:
-            rows.append([StatusSpan(f"▾ {found.below:,} lines", theme.fold)])
+            rows.append([StatusSpan(f"▾ {found.below:,} lines", theme.dim)])
         return rows
 
     def _style(self, piece: VersionPiece, theme: CellTheme) -> Style:

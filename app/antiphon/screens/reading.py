@@ -81,7 +81,7 @@ class ReadingPanel(Panel):
     def head_rows(self, index: int, theme: CellTheme) -> list[list[StatusSpan]]:
         if index or not self._left_out:
             return [[]] if index else []
-        return [[StatusSpan(f"… {self._left_out} earlier items", theme.fold)], []]
+        return [[StatusSpan(f"… {self._left_out} earlier items", theme.dim)], []]
 
     def entry_rows(self, index: int, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
         item = self._items[index]
@@ -93,7 +93,7 @@ class ReadingPanel(Panel):
             ranges = line_ranges(line, max(1, width))
             rows += [[StatusSpan(line[start:end], style)] for start, end in ranges]
         if folded:
-            rows.append([StatusSpan(f"… {folded} more lines", theme.fold)])
+            rows.append([StatusSpan(f"… {folded} more lines", theme.dim)])
         if item["cache_points"]:
             points = ", ".join(item["cache_points"]).replace("_", "-")
             rows.append([StatusSpan(f"── cached up to here: {points} ", theme.unread)])

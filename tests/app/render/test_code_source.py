@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render.code_source import CodeSource, PageCutter, page_of_code
+from antiphon.render.code_source import CodeCutter, CodeSource, page_of_code
 from antiphon.render.lines import RenderedCell, SegmentedText
 from tests.app.render.notation import THEME, picture
 from tests.app.widgets.editor.texts import applied, fractions, splice_of
@@ -31,7 +31,7 @@ def whole(cell: RenderedCell) -> RenderedCell:
 def test_page_that_changes_looks_as_drawn_afresh_and_shows_all(
     data: st.DataObject, size: int
 ) -> None:
-    cutter = PageCutter(30, THEME, "python", size=size)
+    cutter = CodeCutter(30, THEME, "python", page_of_code, size=size)
     stream, text = SegmentedText(cutter), ""
     for _ in range(4):
         edit = data.draw(st.tuples(fractions, fractions, codes))

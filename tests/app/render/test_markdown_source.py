@@ -29,13 +29,13 @@ def test_emphasis_and_its_marks() -> None:
     assert found["d"].strike
     assert found["e"].color == THEME.inline_code.color
     assert found["a "] == THEME.text
-    assert {one for one, style in found.items() if style == THEME.marker} >= {"*", "** "[:2], "`"}
+    assert {one for one, style in found.items() if style == THEME.dim} >= {"*", "** "[:2], "`"}
 
 
 def test_link_shows_its_text_and_its_target() -> None:
     found = styles("see [here](http://x)")
     assert found["here"].underline
-    assert found["](http://x)"] == THEME.link_target == THEME.marker
+    assert found["](http://x)"] == THEME.dim
 
 
 def test_markers_of_blocks_are_dim() -> None:
@@ -45,20 +45,20 @@ def test_markers_of_blocks_are_dim() -> None:
         ("> said", "> said"),
         ("---", "---"),
     ):
-        assert styles(text)[mark] == THEME.marker
+        assert styles(text)[mark] == THEME.dim
 
 
 def test_code_in_a_fence_has_the_colours_of_its_language() -> None:
     text = "```python\nif x: pass\n```\n*after*"
-    assert styles(text)["```python"] == THEME.marker
+    assert styles(text)["```python"] == THEME.dim
     assert styles(text, 1)["if"].color == THEME.code.keyword.color
     assert styles(text, 1)["if"].bgcolor is None
-    assert styles(text, 2)["```"] == THEME.marker
+    assert styles(text, 2)["```"] == THEME.dim
     assert styles(text, 3)["after"].italic
 
 
 def test_line_that_is_too_long_is_not_styled_inside() -> None:
-    assert styles("# " + "*a* " * 5_000) == {"# ": THEME.marker}
+    assert styles("# " + "*a* " * 5_000) == {"# ": THEME.dim}
 
 
 def every(source: MarkdownSource, lines: list[str]) -> list[object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -76,22 +75,13 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     unread_lines: reactive[int] = reactive(0, init=False, repaint=False)
     """Lines below the view that came since the tail was left."""
 
-    @dataclass
-    class EditRequested(Message):
-        """A cell was double-clicked at a place of its text."""
-
-        block: str
-        offset: int | None
-
     def __init__(self, source: CellModel) -> None:
         super().__init__()
         self.source = source
         self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.document.block_ids())
         self._map = ScrollMap(source, self._heights)
-        self._map_state: object = None
-        """Values that the map was computed from."""
         self.mapping: Timer | None = None
-        """Runs for a moment after each change of the map; None if it shows all that is known."""
+        """Runs for a moment after a frame; None if the map shows all that is known."""
         self._thumb = (0, 0)
         self.order = CellOrder(self._heights, source.is_hidden)
         self.looks = CellPresenter(source, self.order)
@@ -164,7 +154,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         self.following = self.viewport.following
         self.unread_lines = unread
         self._start_timers()
-        self._update_map()
+        if self.mapping is None and self.show_vertical_scrollbar:
+            self.mapping = self.set_timer(MAP_SECONDS, self._update_map)
         self.drawn.notify()
 
     def _show_position(self, first: int, total: int) -> None:
@@ -186,30 +177,16 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
 
     def _update_map(self) -> None:
         """Follow with the marks of the scroll bar, now and then."""
-        if self.mapping is not None or not self.show_vertical_scrollbar:
-            return
-        finder, rows = self.looks.finder, self._page.height
-        count = 0 if finder is None else finder.count
-        people = list(self.source.cursors.places())
-        unread = list(self._unread.blocks)
-        state = (rows, self._heights.total, len(unread), self._unread.start, count, people)
-        if (state, self.cell_theme) == self._map_state:
-            return
-        self._map_state = (state, self.cell_theme)
-        self.mapping = self.set_timer(MAP_SECONDS, self._map_again)
+        self.mapping = None
+        finder = self.looks.finder
         if self._map.update(
-            rows,
+            self._page.height,
             self.cell_theme,
-            unread=unread,
+            unread=list(self._unread.blocks),
             start=self._unread.start,
             hits=() if finder is None else finder,
-            hit_count=count,
         ):
             self.vertical_scrollbar.refresh()
-
-    def _map_again(self) -> None:
-        self.mapping = None
-        self._update_map()
 
     def render_line(self, y: int) -> Strip:
         strip = self._rows.strip(y)
@@ -528,6 +505,7 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
     def on_click(self, event: events.Click) -> None:
         if self.text_selection is not None and event.chain == 1:
             return
+        self.clicked = None
         place = self.viewport.places[event.y] if event.y < len(self.viewport.places) else None
         if place is None:
             return
@@ -539,15 +517,15 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self._moved()
             return
         self.clicked = place
-        rendering = self.shown.rendering(place.block)
+        picture = self.shown.rendering(place.block)
         # The cell may have become shorter since it was drawn.
-        is_line = 0 <= place.line < rendering.line_count
-        if event.chain == 1:
-            if is_line and rendering.line(place.line).is_fold:
+        if event.chain == 1 and 0 <= place.line < picture.line_count:
+            if picture.line(place.line).is_fold:
                 self.toggle_fold()
-        elif event.chain == 2:
-            offset = None
-            if is_line:
-                column = event.x - self.looks.gutters.columns.gutter
-                offset = rendering.offset_at(place.line, column)
-            self.post_message(self.EditRequested(place.block, offset))
+
+    def offset_at(self, place: LineRef, x: int) -> int | None:
+        """Return the code point that a line shows at a column of the screen, if it shows any."""
+        picture = self.shown.rendering(place.block)
+        if not 0 <= place.line < picture.line_count:
+            return None
+        return picture.offset_at(place.line, x - self.looks.gutters.columns.gutter)

@@ -243,7 +243,6 @@ class CellModel:
         """Of cells: each grows with everything that `view` says."""
         self.views: dict[str, CellView] = {}
         """Of cells that somebody looks at; those of others can be taken out."""
-        self._lengths: dict[str, int] = {}
         self.folds: dict[str, bool] = {}
         """Cells that the person has folded (True) and opened."""
         self._came_collapsed: dict[str, bool] = {}
@@ -320,11 +319,9 @@ class CellModel:
         if view is not None and view.version == version:
             return view
         header = self.document.header(block)
-        text = self.text(block)
-        self._lengths[block] = len(text)
         view = self.views[block] = CellView(
             header,
-            text,
+            self.text(block),
             version,
             author=self.name(header.author)[0],
             ticks=self._ticks,
@@ -524,15 +521,17 @@ class CellModel:
         texts = tuple(text for text in change.texts if text.section is None)
         is_new = change.origin == REMOTE and len(texts) <= BULK_TEXTS
         for text in texts:
+            grown = sum(len(one.inserted) - one.deleted for one in text.splices)
+            length = self.document.length(text.block) - grown
             is_marked = is_new and self.ink.is_shown and not self.is_hidden(text.block)
             self.ink.follow(
                 text,
                 self.document.header(text.block) if is_marked else None,
-                self._lengths.get(text.block),
+                length,
                 self.cursors.colour_at,
                 self.text,
             )
-            streamed = self._follow_text(text) and streamed
+            streamed = self._follow_text(text, length) and streamed
         changed = self._mark_changed(touched)
         if not self._summaries.isdisjoint(changed):
             changed |= self._follow_summaries()
@@ -562,20 +561,19 @@ class CellModel:
         both = before, self._read_from
         return self._mark_changed(block for block in both if block is not None)
 
-    def _follow_text(self, text: TextChange) -> bool:
-        """Carry cursors along; True if it is what a model or a tool appended to its own block."""
+    def _follow_text(self, text: TextChange, length: int) -> bool:
+        """Carry cursors along; True if it is what a model or a tool appended to its own block.
+
+        `length` is that of the text before the change.
+        """
         if text.splices:
             self.cursors.shift(text.block, text.splices)
         elif self.cursors.of(text.block):
             self.cursors.move_to_end(text.block, len(self.document.text(text.block)))
-        length = self._lengths.get(text.block)
         appended = True
         for splice in text.splices:
             appended = appended and not splice.deleted and splice.offset == length
-            if length is not None:
-                length += len(splice.inserted) - splice.deleted
-        if length is not None:
-            self._lengths[text.block] = length
+            length += len(splice.inserted)
         header = self.document.header(text.block)
         return appended and header.role != Role.USER and header.status == Status.RUNNING
 

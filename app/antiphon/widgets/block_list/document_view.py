@@ -91,7 +91,8 @@ class DocumentView(Widget):
         if offset is None:
             offset = self._first_finished_line(block)
         offset = min(offset, len(self.source.document.text(block)))
-        row = self._row_for(block, offset)
+        row, header = self._row_for(block, offset), self.source.header(block)
+        is_file = header.kind == BlockKind.FILE
         editor = CellEditor(
             self.source.document,
             block,
@@ -99,8 +100,8 @@ class DocumentView(Widget):
             anchor=anchor,
             host=self.cells.editor_changed,
             user=self.source.user,
-            is_markdown=self.source.header(block).kind in (BlockKind.TEXT, BlockKind.DRIFT),
-            language=self._language(block),
+            is_markdown=header.kind in (BlockKind.TEXT, BlockKind.DRIFT),
+            language=language_of(header.path or "", header.language) if is_file else "",
         )
         editor.is_page = self.source.is_file
         self.editor = editor
@@ -111,12 +112,6 @@ class DocumentView(Widget):
         editor.focus(scroll_visible=False)
         self.call_after_refresh(self.cells.clock.request)
         return True
-
-    def _language(self, block: str) -> str:
-        """Return the language that the text of a file is in."""
-        header = self.source.header(block)
-        is_file = header.kind == BlockKind.FILE
-        return language_of(header.path or "", header.language) if is_file else ""
 
     def cursor_in(self, block: str) -> int | None:
         """Return where the cursor is in a cell, or was last."""
@@ -196,14 +191,12 @@ class DocumentView(Widget):
         if self.editor is not None and self.editor.block in change.changed:
             self._show_cursors()
 
-    @on(BlockList.EditRequested)
-    def _edit_clicked(self, event: BlockList.EditRequested) -> None:
-        event.stop()
-        self.edit(event.block, event.offset)
-
     def on_click(self, event: events.Click) -> None:
+        """Leave the editor for the cells; edit the cell that is clicked twice."""
         if event.widget is self.cells:
             self.leave()
+            if event.chain == 2 and (clicked := self.cells.clicked) is not None:
+                self.edit(clicked.block, self.cells.offset_at(clicked, event.x))
 
     def edit_neighbour(self, direction: int) -> None:
         """Edit the cell below (1) or above (-1) the one that is edited."""

@@ -77,9 +77,7 @@ class HeightIndex:
             self._rows.splice(at, at + 1, [height])
 
     def insert(self, key: str, height: int, *, after: str | None) -> None:
-        """Put a new cell below `after`; None is the top. Raises KeyError and ValueError."""
-        if key in self._index:
-            raise ValueError(f"the cell {key} is there already")
+        """Put a new cell below `after`; None is the top. Raises KeyError."""
         at = 0 if after is None else self._index[after] + 1
         self._keys.insert(at, key)
         self._rows.splice(at, at, [height])
@@ -163,10 +161,6 @@ class CellOrder:
 
     def last(self) -> str | None:
         return self._shown(self._heights.last(), -1)
-
-    def is_first(self, block: str | None) -> bool:
-        """Return whether no shown cell is above this one."""
-        return block is not None and self.neighbour(block, -1) is None
 
     def is_last(self, block: str) -> bool:
         """Return whether no shown cell is below this one."""

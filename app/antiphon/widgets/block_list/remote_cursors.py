@@ -81,7 +81,7 @@ class Ink:
         self,
         change: TextChange,
         header: BlockHeader | None,
-        length: int | None,
+        length: int,
         colour_at: Callable[[str, int], int | None],
         text_of: Callable[[str], str],
     ) -> None:
@@ -89,7 +89,7 @@ class Ink:
 
         Args:
             header: of the block; None if nothing of the change is marked.
-            length: of its text before the change, in code points, where that is known.
+            length: of its text before the change, in code points.
             colour_at: who seems to have written at a place of a block.
         """
         block = change.block
@@ -101,8 +101,7 @@ class Ink:
             colour = colour_at(block, start)
             self.carry(block, splice)
             is_append = is_running and start == length and not splice.deleted
-            if length is not None:
-                length += end - start - splice.deleted
+            length += end - start - splice.deleted
             if not is_new or end - start > _BULK_TEXT:
                 continue
             if is_flash and not is_append:

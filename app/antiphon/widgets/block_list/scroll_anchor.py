@@ -36,11 +36,7 @@ class ShownText:
         """Return whether the last frame shows a place of a cell's text."""
         if not self._viewport.seen_rows(block):
             return False
-        if (editor := self._looks.editor_over(block)) is not None:
-            line = editor.row_of(offset)
-        else:
-            line = self.rendering(block).place_of(offset)[0]
-        return self._viewport.row_of(block, line) is not None
+        return self._viewport.row_of(block, self.line_of(block, offset)) is not None
 
     def first_place(self) -> TextPlace | None:
         """Return the first text below the running head; None while the tail is followed."""

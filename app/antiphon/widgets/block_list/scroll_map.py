@@ -51,7 +51,6 @@ class ScrollMap:
         unread: Sequence[str],
         start: LineRef | None,
         hits: Iterable[tuple[str, Sequence[Hit]]],
-        hit_count: int,
     ) -> bool:
         """Compute the marks of a bar of so many rows; whether they are others than before.
 
@@ -63,9 +62,7 @@ class ScrollMap:
             new = Style(color=theme.map_unread.color)
             marks |= {row: Segment(UNREAD, new) for row in self._unread(rows, unread, start)}
             found = Style(color=theme.map_hit.color)
-            marks |= {
-                row: Segment(HIT, found) for row in self._found(rows, hits, hit_count=hit_count)
-            }
+            marks |= {row: Segment(HIT, found) for row in self._found(rows, list(hits))}
             self.marks = marks | self._people(rows, theme)
         return self.marks != before
 
@@ -93,11 +90,9 @@ class ScrollMap:
             if row is not None:
                 yield row
 
-    def _found(
-        self, rows: int, hits: Iterable[tuple[str, Sequence[Hit]]], *, hit_count: int
-    ) -> frozenset[int]:
+    def _found(self, rows: int, hits: Sequence[tuple[str, Sequence[Hit]]]) -> frozenset[int]:
         # The rows of many hits are the same as long as the document has not grown by much.
-        key = (rows, self._heights.total // rows, hit_count)
+        key = (rows, self._heights.total // rows, sum(len(in_cell) for _, in_cell in hits))
         if self._hits[0] != key:
             found: set[int | None] = set()
             for block, in_cell in hits:

@@ -18,9 +18,6 @@ from antiphon_kernel.types.signal import Signal
 SLICE_SECONDS: Final = 0.004
 """How long `step` searches before it lets go."""
 
-AT_ONCE: Final = 20_000
-"""Code points that are searched while a change is applied; more are left to `step`."""
-
 _BATCH: Final = 32
 
 
@@ -138,22 +135,20 @@ class TextFinder:
         return self._scope is None or block == self._scope
 
     def _follow(self, text: TextChange) -> bool:
-        """Search what a change has touched, or shift the hits until it can be searched."""
+        """Shift the hits until what a change has touched is searched; return whether any are."""
         block, splices = text.block, text.splices
         start = min((one.offset for one in splices), default=0)
-        if block in self._pending:
-            self._pending[block] = min(start, self._pending[block])
-        elif self._source.document.length(block) - start <= AT_ONCE:
-            return self._search(block, start)
-        else:
-            self._pending[block] = start
+        self._pending[block] = min(start, self._pending.get(block, start))
         hits = self._hits.get(block, ())
         at = bisect_right(hits, start, key=lambda hit: hit.end)
         ends = ((shift_through(one.start, splices, stick="right"), one.end) for one in hits[at:])
         shifted = [Hit(start, shift_through(end, splices, stick="left")) for start, end in ends]
         if not shifted:
             return False
-        self._hits[block] = (*hits[:at], *(hit for hit in shifted if hit.start < hit.end))
+        self._hits[block] = (
+            *hits[:at],
+            *(hit for hit in shifted if hit.end - hit.start == self._length),
+        )
         return True
 
     # Reading

@@ -13,10 +13,9 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from antiphon.widgets.editor import ORIGIN as TYPED
 from antiphon_kernel.client.address import take_lock
@@ -24,6 +23,7 @@ from antiphon_kernel.client.ownership import write_private
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between
+from antiphon_kernel.text.splice_diff import Replacement, apply_splices, as_splices
 from antiphon_kernel.types.clock import Clock, SystemClock, iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId, PrincipalId
@@ -34,16 +34,14 @@ STEPS: Final = 1_000
 """Steps that can be taken back."""
 
 
-@dataclass(slots=True)
-class _Step:
-    """Changes that are taken back together."""
+class _TypingRun(NamedTuple):
+    """Typing that may go on with the last step."""
 
     begun: int
     last: int
-    size: int = 0
-    done: list[TextSplice] = field(default_factory=list)
-    reverse: list[TextSplice] = field(default_factory=list)
-    """The way back, the last change first."""
+    size: int
+    key: TextSplice
+    """The last keystroke."""
 
 
 class DraftUndo:
@@ -51,53 +49,42 @@ class DraftUndo:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._undo: deque[_Step] = deque(maxlen=STEPS)
-        self._redo: deque[_Step] = deque()
-        self._is_run = False
-        """Whether typing may still go on with the last step."""
+        self._undo: deque[Sequence[TextSplice]] = deque(maxlen=STEPS)
+        """The way back of each step."""
+        self._redo: deque[Sequence[TextSplice]] = deque()
+        self._run: _TypingRun | None = None
 
     def record(self, splices: Sequence[TextSplice], now: int) -> None:
         """Record changes that were made together at `now`, in milliseconds."""
+        before, self._text = self._text, apply_splices(self._text, splices)
+        if before == self._text:
+            return
         self._redo.clear()
-        step = self._undo[-1] if self._undo else None
-        is_key = len(splices) == 1 and _is_keystroke(splices[0])
-        goes_on = (
-            step is not None
-            and self._is_run
-            and is_key
-            and may_go_on(begun=step.begun, last=step.last, now=now, size=step.size)
-            and _follows(splices[0], step.done[-1])
-        )
-        if step is None or not goes_on:
-            step = _Step(now, now)
-            self._undo.append(step)
-        step.last = now
-        for splice in splices:
-            step.done.append(splice)
-            step.reverse.insert(0, self._apply(splice))
-            step.size += len(splice.inserted) + splice.deleted
-        self._is_run = is_key and "\n" not in splices[0].inserted
+        begun, size, run, self._run = now, 0, self._run, None
+        if len(splices) == 1 and _is_keystroke(key := splices[0]):
+            if run is not None and _goes_on(run, key, now):
+                before = apply_splices(before, self._undo.pop())
+                begun, size = run.begun, run.size
+            if "\n" not in key.inserted:
+                size += len(key.inserted) + key.deleted
+                self._run = _TypingRun(begun, now, size, key)
+        self._undo.append(_way(self._text, before))
 
     def step(self, direction: int) -> Sequence[TextSplice]:
         """Return the changes that take the last step back (-1), or do it again (1); if any."""
-        is_back = direction < 0
-        taken, other = (self._undo, self._redo) if is_back else (self._redo, self._undo)
+        taken, other = (self._undo, self._redo) if direction < 0 else (self._redo, self._undo)
         if not taken:
             return ()
-        step = taken.pop()
-        other.append(step)
-        self._is_run = False
-        splices = step.reverse if is_back else step.done
-        for splice in splices:
-            self._apply(splice)
+        splices, before = taken.pop(), self._text
+        self._text = apply_splices(before, splices)
+        other.append(_way(self._text, before))
+        self._run = None
         return splices
 
-    def _apply(self, splice: TextSplice) -> TextSplice:
-        """Change the text, and return what reverses that."""
-        end = splice.offset + splice.deleted
-        removed = self._text[splice.offset : end]
-        self._text = self._text[: splice.offset] + splice.inserted + self._text[end:]
-        return TextSplice(splice.offset, len(splice.inserted), removed)
+
+def _way(text: str, other: str) -> Sequence[TextSplice]:
+    """Return what makes one text of another."""
+    return as_splices(text, [Replacement(0, len(text), other)])
 
 
 def _is_keystroke(splice: TextSplice) -> bool:
@@ -106,11 +93,14 @@ def _is_keystroke(splice: TextSplice) -> bool:
     return size <= KEYSTROKE_UNITS and not (splice.inserted and splice.deleted)
 
 
-def _follows(splice: TextSplice, last: TextSplice) -> bool:
-    """Return whether it goes on where the last keystroke has left the cursor."""
-    if splice.inserted:
-        return not last.deleted and splice.offset == last.offset + len(last.inserted)
-    return not last.inserted and last.offset in (splice.offset, splice.offset + splice.deleted)
+def _goes_on(run: _TypingRun, key: TextSplice, now: int) -> bool:
+    """Return whether a keystroke goes on where the run has left the cursor, and soon enough."""
+    last = run.key
+    if not may_go_on(begun=run.begun, last=run.last, now=now, size=run.size):
+        return False
+    if key.inserted:
+        return not last.deleted and key.offset == last.offset + len(last.inserted)
+    return not last.inserted and last.offset in (key.offset, key.offset + key.deleted)
 
 
 FOLDER: Final = "drafts"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, overload
 
@@ -225,26 +225,17 @@ _WIDE: Final = re.compile(f"\t|{FOLDED.pattern}")
 
 
 class LineCells(NamedTuple):
-    """A line as it is drawn. `lefts` and `starts` are None if every code point takes one cell."""
+    """A line as it is drawn."""
 
     shown: str
     """Tabs expanded, dangerous characters replaced, labels in the place of folded ranges."""
-    lefts: tuple[int, ...] | None
+    lefts: Sequence[int]
     """Column of each code point of the line, and of its end; equal inside one picture."""
-    starts: tuple[int, ...] | None
+    starts: Sequence[int]
     """Index in `shown` of each code point of the line, and of its end."""
-
-    def left(self, column: int) -> int:
-        """Screen column of a code point in the unwrapped line."""
-        return column if self.lefts is None else self.lefts[column]
-
-    def start(self, column: int) -> int:
-        return column if self.starts is None else self.starts[column]
 
     def at(self, left: int) -> int:
         """The code point drawn at a screen column of the unwrapped line."""
-        if self.lefts is None:
-            return min(max(left, 0), len(self.shown))
         found = bisect_right(self.lefts, max(left, 0)) - 1
         return bisect_left(self.lefts, self.lefts[found])
 
@@ -253,9 +244,7 @@ class LineCells(NamedTuple):
 def _line_cells(line: str, tab: int, labels: tuple[str, ...]) -> LineCells:
     shown = sanitize_for_display(line)
     if "\t" not in shown and not labels:
-        if is_one_cell_each(shown):
-            return LineCells(shown, None, None)
-        return LineCells(shown, tuple(_lefts(shown)), None)
+        return LineCells(shown, _lefts(shown), range(len(shown) + 1))
     lefts: list[int] = []
     starts: list[int] = []
     parts: list[str] = []
@@ -263,7 +252,7 @@ def _line_cells(line: str, tab: int, labels: tuple[str, ...]) -> LineCells:
     folded = iter(labels)
     for wide in (*_WIDE.finditer(line), None):
         part = shown[at : wide.start() if wide else len(shown)]
-        inside = range(len(part) + 1) if is_one_cell_each(part) else _lefts(part)
+        inside = _lefts(part)
         lefts += [column + left for left in inside[:-1]]
         starts += range(index, index + len(part))
         column += inside[-1]
@@ -279,7 +268,9 @@ def _line_cells(line: str, tab: int, labels: tuple[str, ...]) -> LineCells:
     return LineCells("".join(parts), (*lefts, column), (*starts, index))
 
 
-def _lefts(shown: str) -> list[int]:
+def _lefts(shown: str) -> Sequence[int]:
+    if is_one_cell_each(shown):
+        return range(len(shown) + 1)
     lefts: list[int] = []
     column = 0
     for start, end, width in graphemes(shown):
@@ -289,7 +280,7 @@ def _lefts(shown: str) -> list[int]:
     return lefts
 
 
-def _first_of_row(piece: str, starts: tuple[int, ...], row: int) -> int:
+def _first_of_row(piece: str, starts: Sequence[int], row: int) -> int:
     """Return the column with which a row begins that is drawn from index `row` on.
 
     A label of a folded range is not cut in two, unless it begins a row.
@@ -332,13 +323,6 @@ class CellWrappedDocument(WrappedDocument):
     def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
         """Follow an edit of the document; the locations are in order."""
         first = start[0]
-        if first == old_end[0] == new_end[0]:
-            old = self._wrap_offsets[first]
-            offsets = self._wrap_again(first, start[1], old_end[1], new_end[1])
-            self._wrap_offsets[first] = offsets
-            if len(offsets) != len(old):
-                self._rows.splice(first, first + 1, [len(offsets) + 1])
-            return
         changed = [self._wrap_columns(line) for line in self.document[first : new_end[0] + 1]]
         self._wrap_offsets[first : old_end[0] + 1] = changed
         self._rows.splice(first, old_end[0] + 1, [len(offsets) + 1 for offsets in changed])
@@ -348,50 +332,30 @@ class CellWrappedDocument(WrappedDocument):
         width = self._width
         if not width or (len(line) <= width and is_one_cell_each(line)):
             return _UNWRAPPED
-        return list(self._breaks(line, 0)) or _UNWRAPPED
+        if FOLDED.search(line) or "\t" in line:
+            return list(self._breaks(line)) or _UNWRAPPED
+        return [row for row, _ in line_ranges(sanitize_for_display(line), width)[1:]] or _UNWRAPPED
 
-    def _wrap_again(self, number: int, start: int, old_end: int, new_end: int) -> list[int]:
-        """Return the same for a line that is another from `start` to `new_end`, once `old_end`."""
-        line, old = self.document[number], self._wrap_offsets[number]
-        if not old or not self._width:
-            return self._wrap_columns(line)
-        # A joiner at the end of the row before may belong to the row before that from now on.
-        kept = max(0, bisect_right(old, start) - 2)
-        grown = new_end - old_end
-        wrapped = old[:kept]
-        for at in self._breaks(line, old[kept - 1] if kept else 0):
-            if at >= new_end:
-                met = bisect_left(old, at - grown)
-                if met < len(old) and old[met] == at - grown:
-                    wrapped += [column + grown for column in old[met:]]
-                    break
-            wrapped.append(at)
-        return wrapped
+    def _breaks(self, line: str) -> Iterator[int]:
+        """Yield the columns at which new rows begin, each found in the rest of the line.
 
-    def _breaks(self, line: str, start: int) -> Iterator[int]:
-        """Yield the columns at which new rows begin, for a row that begins at `start`.
-
-        Where a row ends depends on nothing but the text that it could hold.
+        Tab stops count from the start of a row, and where a row ends depends on nothing but the
+        text that it could hold.
         """
-        size = max(_ROWS_AT_ONCE * self._width, _LEAST_AT_ONCE)
+        start, size = 0, max(_ROWS_AT_ONCE * self._width, _LEAST_AT_ONCE)
         while True:
             piece = line[start : start + size]
             is_end = start + size >= len(line)
             cells = self._cells_of(piece)
-            rows = [row for row, _ in line_ranges(cells.shown, self._width)][1:]
-            if cells.starts is not None:
-                # Tab stops count from the start of a row: only the first one is right.
-                rows = [at for row in rows[:1] if (at := _first_of_row(piece, cells.starts, row))]
-                is_end = is_end and not rows
-                rows = [at for at in rows if start + at < len(line)]
-            elif not is_end:
-                rows = rows[:-1]
-            for row in rows:
-                yield start + row
-            if is_end or (cells.starts is not None and not rows and size >= len(line)):
+            rows = [row for row, _ in line_ranges(cells.shown, self._width)]
+            at = 0
+            if len(rows) > (1 if is_end else 2):
+                at = _first_of_row(piece, cells.starts, rows[1])
+            if at and start + at < len(line):
+                start += at
+                yield start
+            elif is_end:
                 return
-            if rows:
-                start += rows[-1]
             else:
                 size *= 2
 
@@ -434,7 +398,7 @@ class CellWrappedDocument(WrappedDocument):
         column = min(max(location[1], 0), len(self.document[line]))
         section = self.section_of((line, column))
         start, _ = self.section_span(line, section)
-        left = self.cells(line, section).left(column - start)
+        left = self.cells(line, section).lefts[column - start]
         return Offset(left, self._rows.before(line) + section)
 
     def offset_to_location(self, offset: Offset) -> Location:
@@ -449,7 +413,7 @@ class CellWrappedDocument(WrappedDocument):
         cells = self.cells(line_index, section)
         column = min(cells.at(max(x_offset, 0)), end - start)
         if section < count - 1 and column >= end - start:
-            column = cells.at(cells.left(end - start) - 1)
+            column = cells.at(cells.lefts[end - start] - 1)
         return start + column
 
 
@@ -467,8 +431,6 @@ class WrappedNavigator(DocumentNavigator):
         section = self._wrap.section_of((line, column - 1))
         start, _ = self._wrap.section_span(line, section)
         lefts = self._wrap.cells(line, section).lefts
-        if lefts is None:
-            return line, column - 1
         return line, start + bisect_left(lefts, lefts[column - 1 - start])
 
     def get_location_right(self, location: Location) -> Location:
@@ -480,8 +442,6 @@ class WrappedNavigator(DocumentNavigator):
         section = self._wrap.section_of(location)
         start, end = self._wrap.section_span(line, section)
         lefts = self._wrap.cells(line, section).lefts
-        if lefts is None:
-            return line, column + 1
         return line, start + bisect_right(lefts, lefts[column - start], hi=end - start)
 
     def get_location_above(self, location: Location) -> Location:

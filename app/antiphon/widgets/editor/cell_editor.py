@@ -109,7 +109,6 @@ class CellEditor(PlainTextArea):
         self._user = user or LocalUser()
         self._shared = document
         self._host = host
-        self._writing = False
         self._following = False
         self._told: tuple[int, int | None] | None = None
         self._flush_pending = False
@@ -147,12 +146,8 @@ class CellEditor(PlainTextArea):
         if not splice.deleted and not inserted:
             return EditResult(edit.top, "")
         kept = self._offsets() if edit.maintain_selection_offset else None
-        self._writing = True
-        try:
-            with self._shared.transaction(ORIGIN):
-                self._shared.splice(self.block, start, splice.deleted, inserted)
-        finally:
-            self._writing = False
+        with self._shared.transaction(ORIGIN):
+            self._shared.splice(self.block, start, splice.deleted, inserted)
         done = self._apply(splice)
         if kept is None:
             self.selection = Selection.cursor(done.new_end)
@@ -165,7 +160,7 @@ class CellEditor(PlainTextArea):
 
     def _document_changed(self, change: DocumentChange) -> None:
         """Others wrote: follow, and leave the person's cursor between the same characters."""
-        if self._writing:
+        if change.origin == ORIGIN:
             return
         for text in change.texts:
             if text.block != self.block:

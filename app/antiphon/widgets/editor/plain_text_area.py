@@ -370,7 +370,7 @@ class RowCache:
                 if cursor == low < high:
                     marks.append(StyleSpan(own, own + 1, _SELECTED_CURSOR))
             folds = FOLDED.finditer(wrap.document[line]) if wrap.document.labels else ()
-            styles = tuple(StyleSpan(*fold.span(), theme.fold) for fold in folds)
+            styles = tuple(StyleSpan(*fold.span(), theme.dim) for fold in folds)
             if not styles and source is not None:
                 styles = source.spans(line, theme)
             shown = _shown(span.text, least, theme.text, span.styles(styles))
@@ -471,13 +471,13 @@ class _CachedSpan:
         return column < self._end or (self.is_last and column == self._end)
 
     def column(self, place: Location) -> int:
-        return self._cells.left(place[1] - self._start)
+        return self._cells.lefts[place[1] - self._start]
 
     def styles(self, spans: Sequence[StyleSpan]) -> Iterator[StyleSpan]:
         """Yield the parts of the row's text that have a style of their own."""
         for start, end, style in overlapping(spans, self._start, self._end):
-            low = self._cells.start(max(start, self._start) - self._start)
-            high = self._cells.start(min(end, self._end) - self._start)
+            low = self._cells.starts[max(start, self._start) - self._start]
+            high = self._cells.starts[min(end, self._end) - self._start]
             yield StyleSpan(low, high, style)
 
     def marks(self, low: Location, high: Location, style: Style) -> Iterator[StyleSpan]:

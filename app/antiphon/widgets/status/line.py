@@ -133,8 +133,6 @@ class StatusRows(ThemedWidget):
     """At the right, besides the one that each row ends with."""
 
     _rows: Sequence[Row] = ()
-    rows_drawn = 0
-    """Rows that were redrawn so far; for measuring."""
 
     def _new_rows(self) -> Sequence[Row]:
         """Return the rows as they are to be shown now."""
@@ -144,7 +142,6 @@ class StatusRows(ThemedWidget):
         before, self._rows = self._rows, self._new_rows()
         count = max(len(before), len(self._rows))
         changed = [y for y in range(count) if before[y : y + 1] != self._rows[y : y + 1]]
-        self.rows_drawn += len(changed)
         if changed:
             self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 

@@ -42,12 +42,6 @@ NAME_COLUMNS: Final = 6
 class DraftPreview(StatusLine):
     """`guest › I wonder whether…`, above the composer."""
 
-    @dataclass
-    class DraftClicked(Message):
-        """Somebody else's draft was clicked."""
-
-        block: str
-
     DEFAULT_CSS = """
     DraftPreview { height: auto; }
     """
@@ -64,10 +58,6 @@ class DraftPreview(StatusLine):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._drafts)
-
-    def on_click(self, event: events.Click) -> None:
-        if event.y < len(self._drafts):
-            self.post_message(self.DraftClicked(self._drafts[event.y].block))
 
     def render_line(self, y: int) -> Strip:
         width, theme = self.size.width, self.cell_theme

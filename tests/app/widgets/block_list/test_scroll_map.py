@@ -44,9 +44,9 @@ def test_hits_are_marked_where_they_are_in_a_long_cell(sample: Sample) -> None:
     block = sample.add("x" * 1_000)
     scroll_map = ScrollMap(SampleApp(sample).source, HeightIndex([(block, 100)]))
     hits = [(block, [Hit(0, 1), Hit(500, 510), Hit(999, 1_000)])]
-    scroll_map.update(20, THEME, unread=(), start=None, hits=hits, hit_count=3)
+    scroll_map.update(20, THEME, unread=(), start=None, hits=hits)
     assert [row for row, mark in scroll_map.marks.items() if mark.text == HIT] == [0, 10, 19]
-    assert scroll_map.update(100, THEME, unread=(), start=None, hits=hits, hit_count=3)
+    assert scroll_map.update(100, THEME, unread=(), start=None, hits=hits)
     assert not scroll_map.marks, "all of the document is seen"
 
 
@@ -67,8 +67,8 @@ def test_map_costs_its_rows_not_those_of_the_document(sample: Sample) -> None:
     scroll_map = ScrollMap(app.source, heights)
     hits = [(block, [Hit(0, 1)]) for block in blocks[:2]]
     start = LineRef(blocks[-1], 0)
-    assert scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)
+    assert scroll_map.update(20, THEME, unread=(), start=start, hits=hits)
     assert heights.asked == 20
     assert scroll_map.marks[0].text == HIT
     assert scroll_map.marks[19].text == UNREAD
-    assert not scroll_map.update(20, THEME, unread=(), start=start, hits=hits, hit_count=2)
+    assert not scroll_map.update(20, THEME, unread=(), start=start, hits=hits)
