@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
@@ -60,6 +60,10 @@ class BlockPosition:
     """Index of the message."""
     block: int
     """Index in its content."""
+
+
+_position: Final = lru_cache(1_024)(BlockPosition)
+"""Most turns have the same few positions: as one object, each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +227,7 @@ class _Messages:
         if self._said:
             self.close()
         self._heard.append(block)
-        self.end = BlockPosition(len(self.messages), len(self._heard) - 1)
+        self.end = _position(len(self.messages), len(self._heard) - 1)
 
     def call(self, item: LayoutItem, results: Sequence[LayoutItem]) -> None:
         call, made_in = item.block, (item.turn, item.block.metadata.get(ROUND))
@@ -244,14 +248,14 @@ class _Messages:
         answer = tuple(content) or (TextBlock(_without_output(call)),)
         self._results.append(ToolMessage(answer, use.id, failed))
         index = len(self.messages) + len(self._results)
-        self.answers[use.id] = BlockPosition(index, len(answer) - 1)
+        self.answers[use.id] = _position(index, len(answer) - 1)
         if not results:
             self.end = self.answers[use.id]
 
     def _append(self, block: TextBlock | Thinking | ToolUse) -> None:
         self._said.append(block)
         if not isinstance(block, Thinking):
-            self.end = BlockPosition(len(self.messages), len(self._said) - 1)
+            self.end = _position(len(self.messages), len(self._said) - 1)
 
     def close(self) -> None:
         if self._said:
