@@ -129,7 +129,7 @@ async def open_scene(
             clock=FixedClock(),
             ids=CountingIds(),
         )
-        policy = policy_of({"block_edit": "ask"})
+        policy = policy_of({"block_edit": "ask", "shell": "ask"})
         asking = [ModelConfig(one, ModelKind.SCRIPTED, "", permissions=policy) for one in playing]
         await kernel.rename("demo")
         turns = TurnRunner(kernel, Models(playing, config=KernelConfig(models=tuple(asking))))
