@@ -31,32 +31,40 @@ def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = N
     """
     if not has_whole_characters(text):
         raise ValueError("it has half a surrogate pair")
-    value = parse_json(text, pairs=pairs)
+    value = parse_json(text, pairs=pairs, integer=_integer)
     _reject_deep(value, 0)
     if "\\u" in text:  # which may have written half a pair
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     return value
 
 
-def parse_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = None) -> Any:
+def parse_json(
+    text: str,
+    *,
+    pairs: Callable[[_Pairs], dict[str, Any]] | None = None,
+    integer: Callable[[str], int] = int,
+) -> Any:
     """Return the value of a JSON document whose numbers are finite, however deep and long it is.
 
     Args:
         pairs: as for `read_json`.
+        integer: reads whole numbers.
 
     Raises:
         ValueError: if the text is not JSON, or a number in it is too large for a float.
     """
     try:
-        return _decoder(pairs).decode(text)
+        return _decoder(pairs, integer).decode(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
 @cache
-def _decoder(pairs: Callable[[_Pairs], dict[str, Any]] | None) -> json.JSONDecoder:
+def _decoder(
+    pairs: Callable[[_Pairs], dict[str, Any]] | None, integer: Callable[[str], int]
+) -> json.JSONDecoder:
     return json.JSONDecoder(
-        parse_constant=_finite, parse_float=_finite, parse_int=_integer, object_pairs_hook=pairs
+        parse_constant=_finite, parse_float=_finite, parse_int=integer, object_pairs_hook=pairs
     )
 
 
