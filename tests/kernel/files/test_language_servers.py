@@ -119,7 +119,9 @@ async def test_server_that_does_not_do_its_work_is_reported(
         (row,) = rows(await opened(manner))
         assert (row["line"], row["severity"]) == (0, "note") and problem in row["message"]
         await answers(manner, problem)
-        assert not processes(editor.project), manner
+        await until(
+            lambda: not processes(editor.project), f"the end of the server that is {manner}"
+        )
 
 
 async def test_server_that_has_ended_is_begun_again_with_the_text_as_it_is(editor: Editor) -> None:
